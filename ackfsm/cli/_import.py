@@ -129,7 +129,8 @@ def _guess(arguments: argparse.Namespace) -> int:
     if arguments.output is not None and not is_standard_output(arguments.output):
         check_place(arguments.output)
     guessed = guess(arguments.guess)
-    hand_out(arguments, guessed.text, {"mapping": guessed.text, "not_found": list(guessed.not_found)})
+    not_found = {"not_found": list(guessed.not_found)}
+    hand_out(arguments, guessed.text, {"mapping": guessed.text, **not_found}, beside=not_found)
     return result_code(violated=False, undetermined=True) if guessed.not_found else AS_PROMISED
 
 

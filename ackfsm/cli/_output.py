@@ -11,8 +11,9 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TextIO
 
 from rich.console import Console, RenderableType
@@ -209,18 +210,23 @@ def emit_folder(arguments: argparse.Namespace, written: Sequence[Path]) -> None:
 
 
 def hand_out(
-    arguments: argparse.Namespace, page: str, document: object, screen: Callable[[], RenderableType] | None = None
+    arguments: argparse.Namespace,
+    page: str,
+    document: object,
+    screen: Callable[[], RenderableType] | None = None,
+    *,
+    beside: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Write a page to ``--output`` and say so, or print it, as a ``screen`` if there is one.
 
-    With ``--json`` that it was written, or what it is made of.
+    With ``--json`` that it was written, with what is told ``beside``, or what it is made of.
 
     Raises as :func:`print_text`.
     """
     if arguments.output is not None and not is_standard_output(arguments.output):
         write_file(arguments.output, page.encode())
         (line,) = written_lines([arguments.output])
-        emit(arguments, {"written": [str(arguments.output)]}, lambda: line)
+        emit(arguments, {**beside, "written": [str(arguments.output)]}, lambda: line)
     elif arguments.json:
         print_json(document)
     elif screen is None or arguments.output is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -11,7 +10,7 @@ from typing import Final
 
 from ackfsm.importing.interface import Importer, Options
 from ackfsm.terms import InputError
-from ackfsm.text import quoted
+from ackfsm.text import meant, quoted
 
 __all__ = ["FORMATS", "Format", "format_named"]
 
@@ -68,6 +67,4 @@ def format_named(name: str) -> Format:
     """The format of this name; raises :class:`InputError` with the nearest if there is none."""
     if name in FORMATS:
         return FORMATS[name]
-    near = difflib.get_close_matches(name.casefold(), FORMATS, n=1)
-    meant = f"did you mean {near[0]}? " if near else ""
-    raise InputError(f"there is no format {quoted(name)}; {meant}It is one of {', '.join(FORMATS)}")
+    raise InputError(f"there is no format {quoted(name)}{meant(name, FORMATS)}; it is one of {', '.join(FORMATS)}")

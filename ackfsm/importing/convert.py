@@ -101,12 +101,15 @@ class _Table:
         first, *inside = name.split(".")
         if first not in names:
             raise InputError(
-                f"{self._mapped.name}: the input has no column {quoted(name)}; it has {', '.join(map(quoted, names))}"
+                f"{self._mapped.name}: the input has no column {quoted(name)}; it has {', '.join(map(quoted, names))};"
+                " correct the mapping"
             )
         found = self._batch[first]
         for step in inside:
             if not pt.is_struct(found.type) or found.type.get_field_index(step) < 0:
-                raise InputError(f"{self._mapped.name}: the column {quoted(first)} has no field {quoted(name)}")
+                raise InputError(
+                    f"{self._mapped.name}: the column {quoted(first)} has no field {quoted(name)}; correct the mapping"
+                )
             found = pc.struct_field(found, step)
         return found
 

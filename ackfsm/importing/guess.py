@@ -226,7 +226,7 @@ def _of_csv(path: Path) -> _Sample:
     except csv.Error:
         delimiter = ","
     whole = text if len(raw) < _PEEKED else text[: text.rfind("\n") + 1]
-    found = list(itertools.islice(csv.reader(io.StringIO(whole), delimiter=delimiter), _ROWS + 1))
+    found = _csv_rows(path, whole, delimiter)
     if not found:
         return _Sample("csv", {}, {})
     names, rows = found[0], [row for row in found[1:] if len(row) == len(found[0])]
@@ -235,6 +235,17 @@ def _of_csv(path: Path) -> _Sample:
         name: pa.array([row[place] or None for row in rows], pa.string()) for place, name in enumerate(names) if name
     }
     return _Sample("csv", columns, {"csv": how} if how else {})
+
+
+def _csv_rows(path: Path, text: str, delimiter: str) -> list[list[str]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        return list(itertools.islice(reader, _ROWS + 1))
+    except csv.Error as error:
+        raise InputError(
+            f"{shown(str(path))}:{reader.line_num}: it cannot be read as CSV ({error}); correct the line, or name a"
+            " file of CSV, JSON lines or Parquet"
+        ) from None
 
 
 class _Guess:

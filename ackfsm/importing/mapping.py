@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
+import io
 import itertools
 import json
 import re
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ackfsm import tables
 from ackfsm.history_format import EVENTS, SHOWABLE, VOCABULARY, Event
 from ackfsm.terms import InputError, SpecError
-from ackfsm.text import in_words, quoted, shown
+from ackfsm.text import in_words, meant, quoted, shown
 
 if TYPE_CHECKING:
     import jsonschema
@@ -207,6 +207,7 @@ class _Reader:
 
     def mapping(self) -> Mapped:
         self._validate()
+        self._check_encoding()
         data = self._data
         rows = self._rows()
         lines, written = data.get("lines", {}), data.get("csv", {})
@@ -246,6 +247,14 @@ class _Reader:
             raise self._error(
                 (*path, *itertools.islice(_unknown_key(error), 1)), _sentence(error, ".".join(map(str, path)))
             )
+
+    def _check_encoding(self) -> None:
+        encoding = self._data.get("csv", {}).get("encoding", "utf8")
+        try:
+            io.TextIOWrapper(io.BytesIO(), encoding)  # it refuses encodings of something else than text, too
+        except (LookupError, ValueError):
+            path = ("csv", "encoding")
+            raise self._error(path, f"there is no encoding {quoted(encoding)}; write it as utf8 or latin1") from None
 
     def _rows(self) -> tuple[Row, ...]:
         if "rows" not in self._data:
@@ -381,9 +390,7 @@ def _sentence(error: jsonschema.ValidationError, where: str) -> str:
         case "additionalProperties":
             known: dict[str, Any] = schema.get("properties", {})
             key = next(_unknown_key(error), "")
-            near = difflib.get_close_matches(key, known, n=1)
-            meant = f"did you mean {near[0]}? " if near else ""
-            return f"{said} has no key {quoted(key)}; {meant}It is one of {', '.join(known)}"
+            return f"{said} has no key {quoted(key)}{meant(key, known)}; it is one of {', '.join(known)}"
         case "required":
             return f"{said}: {error.message}"
         case _ if "description" in schema:

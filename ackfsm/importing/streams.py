@@ -49,7 +49,7 @@ def opened(path: Path) -> Iterator[io.BufferedReader[Any]]:
     if it is missing, cannot be read, or is truncated, and :class:`ackfsm.terms.HostError` where the machine fails.
     """
     name = "standard input" if path == STANDARD_INPUT else shown(str(path))
-    with contextlib.ExitStack() as stack, input_errors(name):
+    with contextlib.ExitStack() as stack, input_errors(name, "another file"):
         if path == STANDARD_INPUT:
             raw = stack.enter_context(io.BufferedReader(os.fdopen(os.dup(0), "rb", 0), _BUFFER))
         elif path.is_dir():

@@ -144,13 +144,7 @@ def _names_of(stream: io.BufferedReader, name: str, mapped: Mapped) -> Sequence[
     """The names of the columns: those of the mapping, or of the first line."""
     if mapped.csv.columns:
         return mapped.csv.columns
-    head = stream.peek(_PEEKED)
-    try:
-        text = head.decode(mapped.csv.encoding, errors="replace").removeprefix("\ufeff")
-    except LookupError:
-        raise InputError(
-            f"{mapped.name}: there is no encoding {quoted(mapped.csv.encoding)}; write it as utf8 or latin1"
-        ) from None
+    text = stream.peek(_PEEKED).decode(mapped.csv.encoding, errors="replace").removeprefix("\ufeff")
     if not text.strip():
         raise InputError(f"{name} is empty; name a file with rows")
     return next(
@@ -166,7 +160,9 @@ def _delimiter(path: Path, mapped: Mapped) -> str:
 
 def _no_column(name: str, column: str, names: Sequence[str], mapped: Mapped) -> InputError:
     there = ", ".join(map(quoted, names[:50]))
-    return InputError(f"{name} has no column {quoted(column)}, which {mapped.name} names; it has {there}")
+    return InputError(
+        f"{name} has no column {quoted(column)}, which {mapped.name} names; it has {there}: correct the mapping"
+    )
 
 
 def _of_jsonl(path: Path, mapped: Mapped, problems: Problems) -> Iterator[pa.RecordBatch]:

@@ -92,8 +92,14 @@ def _too_deep(file: Path, line: int) -> SpecError:
 
 def _not_yaml(file: Path, error: Exception) -> SpecError:
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
-    return SpecError(f"{file}:{mark.line + 1 if mark else 1}: not YAML: {problem}")
+    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error)
+    line = mark.line if mark else file.read_bytes()[: _offset(error)].count(b"\n")
+    return SpecError(f"{file}:{line + 1}: not YAML: {problem}; correct the line")
+
+
+def _offset(error: Exception) -> int:
+    """Where a character stands that no YAML has, in bytes."""
+    return error.start if isinstance(error, UnicodeDecodeError) else getattr(error, "position", None) or 0
 
 
 class _Reader:

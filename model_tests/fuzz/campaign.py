@@ -14,7 +14,7 @@ import collections
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import hypothesis
@@ -22,13 +22,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from model_tests.fuzz.calls import calls, perform
-from model_tests.fuzz.commands import command_lines
+from model_tests.fuzz.commands import KINDS, command_lines
 from model_tests.fuzz.files import Laboratory
 from model_tests.fuzz.outcomes import complaints, run
 from model_tests.support.tables import read_once
 
 
-def _session(minutes: float, seed: int) -> int:
+def _session(minutes: float, seed: int, kinds: Sequence[str]) -> int:
     """Draw until the time is over; how many things are wrong."""
     wrong: dict[str, str] = {}
     codes = collections.Counter[str]()
@@ -37,7 +37,7 @@ def _session(minutes: float, seed: int) -> int:
         read_once(patch)
         while time.monotonic() < end:
             seed += 1
-            _round(Laboratory(Path(tempfile.mkdtemp(dir=folder))), seed, end, codes, wrong)
+            _round(Laboratory(Path(tempfile.mkdtemp(dir=folder))), seed, end, codes, wrong, kinds)
     for line, count in sorted(codes.items()):
         sys.stdout.write(f"{count:8,}  {line}\n")
     for what in wrong.values():
@@ -45,8 +45,13 @@ def _session(minutes: float, seed: int) -> int:
     return len(wrong)
 
 
-def _round(
-    laboratory: Laboratory, seed: int, end: float, codes: collections.Counter[str], wrong: dict[str, str]
+def _round(  # noqa: PLR0913, PLR0917 - what a session has
+    laboratory: Laboratory,
+    seed: int,
+    end: float,
+    codes: collections.Counter[str],
+    wrong: dict[str, str],
+    kinds: Sequence[str],
 ) -> None:
     common = settings(
         max_examples=150,
@@ -58,7 +63,7 @@ def _round(
 
     @hypothesis.seed(seed)
     @common
-    @given(command_lines(laboratory))
+    @given(command_lines(laboratory, kinds))
     def commands(argv: list[str]) -> None:
         if time.monotonic() > end:
             return
@@ -79,12 +84,14 @@ def _round(
             wrong.setdefault(called.escaped.splitlines()[-1][:80], f"{call}\n{called.escaped}")
 
     commands()
-    functions()
+    if kinds == KINDS:
+        functions()
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--kind", action="append", choices=sorted({*KINDS}), help="only this; may be repeated")
     arguments = parser.parse_args()
-    return min(1, _session(arguments.minutes, 1000 * arguments.seed))
+    return min(1, _session(arguments.minutes, 1000 * arguments.seed, arguments.kind or KINDS))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
 from ackfsm.terms import Anomaly, Fault, Profile
 from model_tests.fuzz.files import Laboratory
+from model_tests.fuzz.foreign import foreign, mapping, table
 from model_tests.fuzz.words import JUNK, KEYS, mostly, values
 from model_tests.support.tables import shipped
 
-__all__ = ["command_lines"]
+__all__ = ["KINDS", "command_lines"]
 
 
 def _setting() -> st.SearchStrategy[str]:
@@ -71,24 +72,21 @@ _SEARCHED = _BOUNDED | {
 }
 
 
+KINDS = (
+    *("check",) * 6,
+    *("verify",) * 6,
+    *("import",) * 4,
+    *("foreign",) * 3,
+    *("guess",) * 2,
+    *("journal",) * 3,
+    *("explain", "explain", "draw", "export", "claims", "matrix", "systems", "where", "where", "odd"),
+)
+"""What command lines are drawn of, as often as they are."""
+
+
 @st.composite
-def command_lines(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+def command_lines(draw_: st.DrawFn, laboratory: Laboratory, kinds: Sequence[str] = KINDS) -> list[str]:
     """A command with its options, most of them right."""
-    kinds = [
-        *("check",) * 6,
-        *("verify",) * 6,
-        *("journal",) * 3,
-        "explain",
-        "explain",
-        "draw",
-        "export",
-        "claims",
-        "matrix",
-        "systems",
-        "where",
-        "where",
-        "odd",
-    ]
     return _LINES[draw_(st.sampled_from(kinds))](draw_, laboratory)
 
 
@@ -104,6 +102,42 @@ def _verify_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     never = mostly(("loss", "unprocessed", "duplicate,loss", "stuck"))
     skew = mostly(("0", "100us", "1ms", "2s"))
     return ["verify", *files, *draw_(_options(3, **_CONFIGURED, json=None, never=never, skew=skew))]
+
+
+def _of_foreign(draw_: st.DrawFn, laboratory: Laboratory, option: str) -> tuple[list[str], str]:
+    """The words that name a format, with a mapping if it needs one, and a file of it."""
+    form, file = foreign(draw_, laboratory)
+    needs = (form == "table") != (draw_(st.integers(0, 29)) == 0)
+    words = [option, form] if option else [form]
+    return [*words, *(["--mapping", mapping(draw_, laboratory)] if needs else [])], file
+
+
+def _import_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    words, file = _of_foreign(draw_, laboratory, "")
+    more = [draw_(st.sampled_from([file, laboratory.history(draw_)]))] if not draw_(st.integers(0, 9)) else []
+    right = st.sampled_from([".jsonl", ".jsonl.gz", ".parquet"]).map(lambda ending: str(laboratory.fresh(ending)))
+    output = draw_(right if draw_(st.integers(0, 9)) else mostly(_PLACES))
+    return ["import", *words, file, *more, "-o", output, *draw_(_options(2, **_CONFIGURED, json=None))]
+
+
+_PLACES = ("-", "x.txt", "/dev/null", "no/such/folder/x.jsonl", ".")
+
+
+def _foreign_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    """What reads histories, of files that are none."""
+    words, file = _of_foreign(draw_, laboratory, "--format")
+    words = [*words, file] if draw_(st.booleans()) else [file, *words]
+    if draw_(st.integers(0, 2)):
+        never = mostly(("loss", "unprocessed", "duplicate,loss"))
+        return ["verify", *words, *draw_(_options(3, **_CONFIGURED, json=None, never=never, all=None))]
+    about = {"message": mostly(("0", "1", "m1")), "anomaly": mostly(tuple(Anomaly)), "at": mostly(("0", "10:00:00"))}
+    return ["explain", *words, *draw_(_options(2, **about, profile=_PROFILES, json=None))]
+
+
+def _guess_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    file = draw_(st.one_of(st.just(""), st.sampled_from(JUNK))) if not draw_(st.integers(0, 9)) else None
+    file = file if file is not None else table(draw_, laboratory)
+    return ["import", "--guess", file, *draw_(_options(1, json=None, output=laboratory.output()))]
 
 
 def _journal_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
@@ -172,6 +206,9 @@ _LINES: Mapping[str, Callable[[st.DrawFn, Laboratory], list[str]]] = {
     "check": _check_line,
     "explain": lambda draw_, laboratory: _check_line(draw_, laboratory, "explain"),
     "verify": _verify_line,
+    "import": _import_line,
+    "foreign": _foreign_line,
+    "guess": _guess_line,
     "journal": _journal_line,
     "draw": _draw_line,
     "export": _export_line,

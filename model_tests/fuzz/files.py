@@ -16,7 +16,7 @@ from ackfsm import engine, journal
 from model_tests.fuzz.words import JUNK, KEYS, mostly, values
 from model_tests.support.verify.random_histories import histories
 
-__all__ = ["Laboratory"]
+__all__ = ["Laboratory", "damage", "write_parquet"]
 
 
 class Laboratory:
@@ -84,7 +84,7 @@ class Laboratory:
             shutil.copy(kept, copy)
         files = sorted(file for file in copy.rglob("*") if file.is_file()) or [copy]
         for _ in range(draw_(st.integers(0, 3))):
-            _damage(draw_, draw_(st.sampled_from(files)))
+            damage(draw_, draw_(st.sampled_from(files)))
         elsewhere = st.sampled_from([str(self.folder), str(self.folder / "nothing"), *JUNK])
         return draw_(elsewhere) if draw_(st.integers(0, 9)) == 0 else str(copy)
 
@@ -123,17 +123,18 @@ def _stored(draw_: st.DrawFn, laboratory: Laboratory, data: bytes, rows: list[An
         )
         for part in parts:
             part.parent.mkdir(exist_ok=True)
-            _write_parquet(part, rows)
+            write_parquet(part, rows)
             if draw_(st.integers(0, 4)) == 0:
-                _damage(draw_, part)
+                damage(draw_, part)
         return file
     file.write_bytes(gzip.compress(data) if form == ".jsonl.gz" else data)
     if draw_(st.integers(0, 4)) == 0:
-        _damage(draw_, file)
+        damage(draw_, file)
     return file
 
 
-def _write_parquet(part: Path, rows: list[Any]) -> None:
+def write_parquet(part: Path, rows: list[Any]) -> None:
+    """A file of what of these rows are events, each field as text where Parquet has no type for all of its values."""
     columns = {key for row in rows if isinstance(row, dict) for key in row}
     events = [row for row in rows if isinstance(row, dict)]
     arrays: dict[str, pa.Array] = {}
@@ -147,7 +148,8 @@ def _write_parquet(part: Path, rows: list[Any]) -> None:
     pq.write_table(pa.Table.from_arrays(list(arrays.values()), names=names), part)
 
 
-def _damage(draw_: st.DrawFn, file: Path) -> None:
+def damage(draw_: st.DrawFn, file: Path) -> None:
+    """Change the bytes of a file at some place."""
     data = bytearray(file.read_bytes())
     if not data:
         return

@@ -92,6 +92,11 @@ def _disagreement(outcome: Outcome) -> Iterator[str]:
         yield f"it ends with {outcome.code!r}, and its JSON means {meant}"
 
 
+def _of_explain(answer: Any) -> int:
+    """Of a query, as of ``check``; of a history, its verdict."""
+    return _of_verify(answer) if "verdict" in answer else _of_check(answer)
+
+
 def _of_check(answer: Any) -> int:
     if any(finding["reachable"] and finding["promised_absent"] for finding in answer["anomalies"].values()):
         return VIOLATION
@@ -128,14 +133,19 @@ def _of_systems(answer: Any) -> int:
     return VIOLATION if any(broken) else 0
 
 
+def _of_import(answer: Any) -> int:
+    return UNDETERMINED if answer.get("not_found") or answer.get("unread") else 0
+
+
 def _of_journal(answer: Any) -> int:
     return {"whole": 0, "damaged": VIOLATION}.get(answer["verdict"], UNDETERMINED)
 
 
 _MEANING: Mapping[str, Callable[[Any], int]] = {
     "check": _of_check,
-    "explain": _of_check,
+    "explain": _of_explain,
     "verify": _of_verify,
+    "import": _of_import,
     "claims": _of_claims,
     "matrix": _of_matrix,
     "systems": _of_systems,

@@ -51,7 +51,7 @@ def imported(*more: str, rows: str | None = None, mapping: str | None = None, ou
         (MAPPING.replace("ackfsm_mapping: 1", "ackfsm_mapping: 2"), "m.yaml:2: `ackfsm_mapping` is 1"),
         (
             MAPPING + "tiem: ts\n",
-            "m.yaml:8: the mapping has no key 'tiem'; did you mean time? It is one of",
+            "m.yaml:8: the mapping has no key 'tiem' (did you mean time?); it is one of",
         ),
         (MAPPING.replace("unit: ms", "unit: hours"), "m.yaml:3: `time` is the name of a column, or"),
         (MAPPING.replace("unit: ms", "zone: Mars/Base"), "m.yaml:3: there is no time zone 'Mars/Base'"),
@@ -69,6 +69,12 @@ def imported(*more: str, rows: str | None = None, mapping: str | None = None, ou
         (MAPPING + "config: {profile: nobody}\n", "nobody"),
         ("a: &a [*a]", "m.yaml:1: this contains itself"),
         ("a: {", "m.yaml:2: not YAML"),
+        ("a: b\nc: \x12\n", "m.yaml:2: not YAML: control characters are not allowed; correct the line"),
+        (MAPPING + "csv: {encoding: rot13}\n", "m.yaml:8: there is no encoding 'rot13'; write it as utf8 or latin1"),
+        (
+            MAPPING + "lines: {patterns: ['(?P<ts>.*)']}\ncsv: {encoding: utf9}\n",
+            "m.yaml:9: there is no encoding 'utf9'",
+        ),
     ],
 )
 def test_a_wrong_mapping_is_refused_with_its_line(mapping: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +88,10 @@ def test_a_wrong_mapping_is_refused_with_its_line(mapping: str, said: str, capsy
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["import", "tabel", "t.csv", "-o", "h.parquet"], "there is no format 'tabel'; did you mean table?"),
+        (
+            ["import", "tabel", "t.csv", "-o", "h.parquet"],
+            "there is no format 'tabel' (did you mean table?); it is one of table",
+        ),
         (["import", "table", "t.csv", "-o", "h.parquet"], "table needs a mapping"),
         (["import", "table", "--mapping", "m.yaml", "t.csv"], "name the file that the history goes to"),
         (["import", "table", "--mapping", "m.yaml", "t.csv", "-o", "h.txt"], "h.txt names no form of a history"),
@@ -90,9 +99,9 @@ def test_a_wrong_mapping_is_refused_with_its_line(mapping: str, said: str, capsy
         (["import", "table", "--mapping", "none.yaml", "t.csv", "-o", "h.jsonl"], "none.yaml: cannot be read"),
         (["import", "table", "--mapping", "m.yaml", ".", "-o", "h.jsonl"], ". is a folder; name its files"),
         (["import", "table", "--mapping", "m.yaml", "m.yaml", "-o", "h.jsonl"], "its name does not tell what it is"),
-        (["import", "--guess", "none.csv"], "there is no file none.csv"),
+        (["import", "--guess", "none.csv"], "there is no file none.csv; name another file"),
         (["verify", "--mapping", "m.yaml", "t.csv"], "--mapping is for --format table"),
-        (["verify", "--format", "tables", "t.csv"], "there is no format 'tables'; did you mean table?"),
+        (["verify", "--format", "tables", "t.csv"], "there is no format 'tables' (did you mean table?)"),
         (["explain", "--format", "table", "t.csv"], "table needs a mapping"),
     ],
 )
@@ -106,7 +115,10 @@ def test_a_wrong_command_is_refused(line: list[str], said: str, capsys: pytest.C
 def test_a_file_that_is_not_what_the_mapping_says_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for rows, said in [
         ("", "t.csv is empty"),
-        ("ts,what,id,again\n1,SENT,m1,\n", "t.csv has no column 'who', which m.yaml names; it has 'ts', 'what'"),
+        (
+            "ts,what,id,again\n1,SENT,m1,\n",
+            "t.csv has no column 'who', which m.yaml names; it has 'ts', 'what', 'id', 'again': correct",
+        ),
         ("ts,what,who,id,again\n", "there is no event in t.csv"),
         ("ts,what,who,id,again\nx,SENT,p,m1,\n", "of 1 records, none could be read: `ts` is no time"),
     ]:

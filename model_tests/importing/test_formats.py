@@ -35,7 +35,7 @@ def test_every_format_says_what_it_is_in_a_line_and_needs_a_mapping_or_none() ->
 
 
 def test_a_name_that_there_is_not_gets_the_nearest() -> None:
-    with pytest.raises(InputError, match="there is no format 'Table'; did you mean table"):
+    with pytest.raises(InputError, match=r"there is no format 'Table' \(did you mean table\?\)"):
         format_named("Table")
 
 

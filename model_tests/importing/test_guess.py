@@ -14,7 +14,7 @@ import yaml
 
 from ackfsm import cli, verify
 from ackfsm.importing.guess import guess
-from model_tests.support.commands import AS_PROMISED, UNDETERMINED
+from model_tests.support.commands import AS_PROMISED, UNDETERMINED, USAGE
 from model_tests.support.tables import shipped
 
 ONE_EVENT_A_ROW = """timestamp,status,order_id,service,destination,redelivered
@@ -116,7 +116,25 @@ def test_what_is_not_found_is_said_and_makes_another_exit_code(
         assert f"# Not found: {what}" in text
     assert "# Columns that are not used: a, b" in text
     assert cli.main(["import", "--guess", str(path), "--json"]) == UNDETERMINED
-    assert len(json.loads(capsys.readouterr().out)["not_found"]) == 5
+    answer = json.loads(capsys.readouterr().out)
+    assert len(answer["not_found"]) == 5
+    assert cli.main(["import", "--guess", str(path), "--json", "-o", str(tmp_path / "m.yaml")]) == UNDETERMINED
+    written = json.loads(capsys.readouterr().out)
+    assert written == {"not_found": answer["not_found"], "written": [str(tmp_path / "m.yaml")]}
+
+
+def test_what_is_no_csv_is_refused_with_its_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"ts,event,id\n1,send," + b"x" * 140_000 + b"\n" + b"2,send,m\n" * 1_500)
+    assert cli.main(["import", "--guess", str(path)]) == USAGE
+    error = capsys.readouterr().err
+    assert f"{path}:2: it cannot be read as CSV (field larger than field limit (131072)); correct the line" in error
+
+
+def test_lines_may_end_as_they_like(tmp_path: Path) -> None:
+    for end in ("\n", "\r\n", "\r"):
+        (tmp_path / "t.csv").write_bytes(ONE_EVENT_A_ROW.replace("\n", end).encode())
+        assert guess(tmp_path / "t.csv").not_found == ()
 
 
 def test_a_word_that_is_not_known_is_left_unread_and_not_ignored(

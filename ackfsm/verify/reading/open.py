@@ -260,8 +260,8 @@ def _with_errors_of(name: str, parts: Iterator[_Read]) -> Iterator[_Read]:
 
 
 @contextlib.contextmanager
-def input_errors(name: str) -> Iterator[None]:
-    """Errors of reading as one sentence about ``name``, as it was :func:`ackfsm.text.shown`."""
+def input_errors(name: str, wanted: str = "a history") -> Iterator[None]:
+    """Errors of reading as one sentence about ``name``, as it was :func:`ackfsm.text.shown`, and what is ``wanted``."""
     try:
         yield
     except (AckfsmError, MemoryError):
@@ -273,7 +273,7 @@ def input_errors(name: str) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:
             raise _not_parquet(name, error) from None
-        raise cannot_read(name, error, "a history") from None
+        raise cannot_read(name, error, wanted) from None
     except pa.ArrowException as error:
         raise _not_parquet(name, error) from None
 
