@@ -142,7 +142,18 @@ def _of_another(program: str, words: list[str], folder: Path) -> tuple[int, str]
 def _pytest(words: list[str], folder: Path) -> int:
     import pytest
 
-    options = ("-p", "ackfsm.pytest_plugin", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir", str(folder))
+    quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # ackfsm is imported already, which a reader's is not
+    options = (
+        "-p",
+        "ackfsm.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        os.devnull,
+        "--rootdir",
+        str(folder),
+        *quiet,
+    )
     with mock.patch.dict(os.environ):
         for variable in ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS"):  # more of a difference may be shown
             os.environ.pop(variable, None)
