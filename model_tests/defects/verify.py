@@ -60,6 +60,14 @@ _AROUND = (
         noticed_by="verify/conformance",
     ),
     Defect(
+        "all-notice-at-once",
+        "nobody reads an answer when another client has noticed that the broker is dead",
+        "verify/conformance/lines.py",
+        "moments.low[late] = np.minimum(moments.low[late], each.low - skew)",
+        "moments.low[late] = moments.low[late]",
+        noticed_by="verify/conformance",
+    ),
+    Defect(
         "every-call-covers-something",
         "of a session whose calls cover one another each call has to acknowledge something",
         "verify/conformance/pair_judge.py",

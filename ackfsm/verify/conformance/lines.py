@@ -43,6 +43,11 @@ _DIRECT: Final = (
     Event.JOURNAL_WRITTEN,
     Event.JOURNAL_SYNCED,
 )
+_READ: Final = (
+    *(Event.CONFIRMED, Event.REJECTED, Event.DELIVERED, Event.ACKNOWLEDGED),
+    *(Event.COMMITTED, Event.ROLLED_BACK),
+)
+"""What a client learns from the broker."""
 _AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
 _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
 _UNKNOWN: Final = (Event.IN_DOUBT, Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT)
@@ -475,12 +480,21 @@ def _moments(events: Events, skew: int) -> Moments:
 
 
 def placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments]:
-    """What happened around the messages, and when each row happened: a fault, between its line and its repair."""
+    """What happened around the messages, and when each row happened: a fault, between its line and its repair.
+
+    What a client reads when the broker is dead already had arrived before: others may have noticed by then.
+    """
     moments = _moments(events, skew)
     found = circumstances(events, moments.low, moments.high)
     rows = [each.row for each in found]
     moments.low[rows] = [each.low - skew for each in found]
     moments.high[rows] = [each.high for each in found]
+    read = events.places(*_READ)
+    for each in found:
+        if each.kind in OF_THE_BROKER:
+            since = np.searchsorted(events.t[read], [each.low, each.low + EFFECT], side="right")
+            late = read[slice(*since)]
+            moments.low[late] = np.minimum(moments.low[late], each.low - skew)
     return found, moments
 
 
