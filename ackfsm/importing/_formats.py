@@ -67,4 +67,8 @@ def format_named(name: str) -> Format:
     """The format of this name; raises :class:`InputError` with the nearest if there is none."""
     if name in FORMATS:
         return FORMATS[name]
+    if name.endswith((".yaml", ".yml")):
+        raise InputError(
+            f"{quoted(name)} is no format but a mapping: name the format {_MAPPED}, and --mapping {quoted(name)}"
+        )
     raise InputError(f"there is no format {quoted(name)}{meant(name, FORMATS)}; it is one of {', '.join(FORMATS)}")

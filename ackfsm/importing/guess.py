@@ -43,7 +43,10 @@ _EVENT_WORDS: Mapping[Event | str, tuple[str, ...]] = MappingProxyType(
     {
         Event.SEND: ("send", "sent", "publish", "published", "produce", "produced", "enqueue", "enqueued", "put"),
         Event.RESEND: ("resend", "resent", "retransmit", "republish"),
-        Event.CONFIRMED: ("confirm", "confirmed", "persisted", "stored", "publishconfirm", "brokerack", "pubconfirmed"),
+        Event.CONFIRMED: (
+            *("confirm", "confirmed", "persisted", "stored", "publishconfirm", "brokerack", "pubconfirmed"),
+            *("publishok", "publishack", "publishacked", "puback", "sendok", "sendack", "sendconfirmed", "producerack"),
+        ),
         Event.REJECTED: ("reject", "rejected", "nack", "nacked", "refused", "publishrejected"),
         Event.IN_DOUBT: ("indoubt", "sendtimeout", "sendfailed", "publishfailed"),
         Event.DELIVERED: (
@@ -75,6 +78,10 @@ _EVENT_WORDS: Mapping[Event | str, tuple[str, ...]] = MappingProxyType(
 )
 """What logs call the events, without anything but letters."""
 
+_PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_SAYS_NOTHING: Final = frozenset({"message", "msg", "event", "jms", "amqp", "mqtt", "basic", "client", "on"})
+"""Parts of a word that logs put beside the name of an event: ``MessageReceived``, ``basic.publish``."""
+
 _COLUMN_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "message": (
@@ -85,9 +92,15 @@ _COLUMN_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("process", "client_id", "clientid", "client", "application", "app", "service", "service_name", "host"),
             *("hostname", "instance", "pod", "node", "thread", "connection", "worker"),
         ),
-        "session": ("session", "session_id", "sessionid", "channel", "consumer_tag"),
+        "session": (
+            *("session", "session_id", "sessionid", "channel", "channel_id", "consumer_tag", "connection"),
+            *("connection_id", "conn", "conn_id"),
+        ),
         "queue": ("queue", "queue_name", "destination", "dest", "topic", "address", "endpoint"),
-        "redelivered": ("redelivered", "jmsredelivered", "redelivery", "is_redelivered", "duplicate"),
+        "redelivered": (
+            *("redelivered", "jmsredelivered", "redelivery", "is_redelivered", "redeliver", "redeliv", "redel"),
+            *("redelivered_flag", "redelivery_flag", "is_redelivery", "duplicate", "retried", "is_retry"),
+        ),
         "delivery_count": ("delivery_count", "deliverycount", "jmsxdeliverycount", "attempt", "attempts", "tries"),
         "transaction": ("transaction", "transaction_id", "tx", "txid", "xid"),
         "error": ("error", "exception", "error_message", "reason"),
@@ -474,8 +487,12 @@ def _events_for(event: Event | str) -> list[str]:
 def _event_of(word: str) -> Event | str | None:
     if word in set(EVENTS):
         return Event(word)
-    letters = _letters(word)
-    return next((event for event, words in _EVENT_WORDS.items() if letters in words), None)
+    parts = [part.lower() for part in _PARTS.findall(word)]
+    plainly = "".join(part for part in parts if part not in _SAYS_NOTHING)
+    found = (
+        event for letters in (_letters(word), plainly) for event, words in _EVENT_WORDS.items() if letters in words
+    )
+    return next(found, None)
 
 
 def _letters(text: str) -> str:

@@ -102,6 +102,7 @@ def test_a_wrong_mapping_is_refused_with_its_line(mapping: str, said: str, capsy
         (["import", "--guess", "none.csv"], "there is no file none.csv; name another file"),
         (["verify", "--mapping", "m.yaml", "t.csv"], "--mapping is for --format table"),
         (["verify", "--format", "tables", "t.csv"], "there is no format 'tables' (did you mean table?)"),
+        (["verify", "--format", "m.yaml", "t.csv"], "name the format table, and --mapping 'm.yaml'"),
         (["explain", "--format", "table", "t.csv"], "table needs a mapping"),
     ],
 )

@@ -100,6 +100,29 @@ def test_the_words_of_the_format_itself_are_known(tmp_path: Path) -> None:
     assert values == {"in_doubt": "in_doubt", "depth": "depth"}
 
 
+def test_what_stands_beside_the_name_of_an_event_is_not_read(tmp_path: Path) -> None:
+    words = {
+        "basic.publish": "send",
+        "publish_ok": "confirmed",
+        "MessageReceived": "delivered",
+        "onMsgDone": "processed",
+    }
+    rows = "".join(f"{1772359200 + place},{word},m1\n" for place, word in enumerate(words))
+    (tmp_path / "t.csv").write_text(f"ts,event,message\n{rows}", encoding="utf-8")
+    assert yaml.safe_load(guess(tmp_path / "t.csv").text)["event"]["values"] == words
+
+
+def test_columns_may_have_short_names(tmp_path: Path) -> None:
+    rows = "1772359200,sent,m1,a,c1,\n1772359201,got,m1,b,c2,false\n"
+    (tmp_path / "t.csv").write_text(f"ts,what,msg_id,host,conn,redeliv\n{rows}", encoding="utf-8")
+    found = yaml.safe_load(guess(tmp_path / "t.csv").text)
+    assert {key: found[key] for key in ("process", "session", "redelivered")} == {
+        "process": "host",
+        "session": "conn",
+        "redelivered": "redeliv",
+    }
+
+
 def test_what_is_not_found_is_said_and_makes_another_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

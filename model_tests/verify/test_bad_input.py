@@ -195,7 +195,7 @@ def _cut_short(folder: Path) -> Path:
     return _file(path, path.read_bytes()[:-20])
 
 
-ONE_A_LINE = "a history has one a line (history format 1)"
+ONE_A_LINE = "a history has one a line (history format 1), and `ackfsm import` reads other logs"
 BAD_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "missing": (lambda folder: folder / "none.jsonl", "there is no file {}; name a history"),
     "missing gzip": (lambda folder: folder / "none.jsonl.gz", "there is no file {}; name a history"),

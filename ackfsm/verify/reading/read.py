@@ -99,7 +99,8 @@ def headers_beside(source: Source) -> Headers:
 
 def no_event(name: str, unreadable: Sequence[ParseError]) -> NoEventError:
     """What is raised for a history, called ``name``, of which no line can be read as an event."""
-    return NoEventError(f"{name} has no event{_first_of(unreadable)}; a history has one a line (history format 1)")
+    remedy = "a history has one a line (history format 1), and `ackfsm import` reads other logs"
+    return NoEventError(f"{name} has no event{_first_of(unreadable)}; {remedy}")
 
 
 def _first_of(unreadable: Sequence[ParseError]) -> str:
