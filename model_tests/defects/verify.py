@@ -68,6 +68,14 @@ _AROUND = (
         noticed_by="verify/conformance",
     ),
     Defect(
+        "who-is-handed-something-is-connected",
+        "a consumer that is handed a message is taken to have a connection, though its library may have had the message",
+        "verify/conformance/lines.py",
+        "for each in _FROM_THE_BROKER]",
+        "for each in (Event.DELIVERED, Event.PROCESSED, *_FROM_THE_BROKER)]",
+        noticed_by="verify/conformance",
+    ),
+    Defect(
         "every-call-covers-something",
         "of a session whose calls cover one another each call has to acknowledge something",
         "verify/conformance/pair_judge.py",

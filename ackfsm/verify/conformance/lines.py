@@ -43,14 +43,10 @@ _DIRECT: Final = (
     Event.JOURNAL_WRITTEN,
     Event.JOURNAL_SYNCED,
 )
-_READ: Final = (
-    *(Event.CONFIRMED, Event.REJECTED, Event.DELIVERED, Event.ACKNOWLEDGED),
-    *(Event.COMMITTED, Event.ROLLED_BACK),
-)
-"""What a client learns from the broker."""
+_FROM_THE_BROKER: Final = (Event.CONFIRMED, Event.REJECTED, Event.ACKNOWLEDGED, Event.COMMITTED, Event.ROLLED_BACK)
+"""Answers to a call that has reached the broker."""
 _AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
 _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
-_UNKNOWN: Final = (Event.IN_DOUBT, Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
@@ -489,7 +485,7 @@ def placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments
     rows = [each.row for each in found]
     moments.low[rows] = [each.low - skew for each in found]
     moments.high[rows] = [each.high for each in found]
-    read = events.places(*_READ)
+    read = events.places(Event.DELIVERED, *_FROM_THE_BROKER)
     for each in found:
         if each.kind in OF_THE_BROKER:
             since = np.searchsorted(events.t[read], [each.low, each.low + EFFECT], side="right")
@@ -501,7 +497,7 @@ def placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments
 def _lanes(events: Events) -> Ints:
     """Who wrote each row; faults are in no order but that of their times, so that each has a lane of its own.
 
-    So has a connection that broke before its process said what it does not know because of that.
+    So has a connection that broke before the last lines of its process.
     """
     lanes = events.process.astype(np.int64)
     told_late = np.flatnonzero(_broken(events) & (_last_answers(events) < _neighbours(events)[0]))
@@ -527,10 +523,13 @@ def _broken(events: Events) -> Mask:
 
 
 def _last_answers(events: Events) -> Ints:
-    """For each row the time of the last row before it of the same process that does not say an outcome is unknown."""
+    """For each row the time of the last row before it of the same process that shows that the broker was there.
+
+    What is handed over may have waited in the library.
+    """
     order = np.argsort(events.process, kind="stable")
     process, t = events.process[order].astype(np.int64), events.t[order]
-    answers = ~np.isin(events.event[order], [event_code(each) for each in _UNKNOWN])
+    answers = np.isin(events.event[order], [event_code(each) for each in _FROM_THE_BROKER])
     last = np.maximum.accumulate(np.where(answers, np.arange(len(order)), NONE))
     earlier = np.concatenate([[NONE], last[:-1]])[: len(order)]
     found = np.empty_like(t)
