@@ -69,7 +69,7 @@ _AROUND = (
     ),
     Defect(
         "who-is-handed-something-is-connected",
-        "a consumer that is handed a message is taken to have a connection, though its library may have had the message",
+        "a consumer that is handed a message is taken to be connected, though its library may have had the message",
         "verify/conformance/lines.py",
         "for each in _FROM_THE_BROKER]",
         "for each in (Event.DELIVERED, Event.PROCESSED, *_FROM_THE_BROKER)]",
