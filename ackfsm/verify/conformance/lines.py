@@ -121,11 +121,7 @@ class Lines:
         return np.asarray(processed > handed)
 
     def handed_together(self, first: Ints, second: Ints) -> Mask:
-        """For each pair of messages whether a session was handed one while its consumer was not done with the other.
-
-        The consumer was done later, or something befell it.  Where something may have taken the one away before the
-        other came, it is known to be so only if the consumer was done with it later, and was not handed it again.
-        """
+        """For each pair of messages whether a session was handed one while its consumer was not done with the other."""
         found = np.zeros(len(first), bool)
         found[self._in_hand(first, second)] = True
         found[self._in_hand(second, first)] = True
@@ -133,7 +129,7 @@ class Lines:
 
     def _in_hand(self, ones: Ints, others: Ints) -> Ints:
         """The places where the session was handed the other one before its consumer was done with the one."""
-        events, process, t = self.events, self.events.process, self.events.t
+        events, process = self.events, self.events.process
         rows = self.deliveries[np.argsort(events.message[self.deliveries], kind="stable")]
         pair, place = members_of(events.message[rows], ones)
         this = rows[place]
@@ -141,15 +137,8 @@ class Lines:
         session = number_pairs(process[both], events.session[both])
         whose = number_pairs(session, np.concatenate([others[pair], events.message[rows]]))
         following = _next_with(whose[len(this) :], rows, whose[: len(this)], this)
-        again = self._next_of(this, self.deliveries)
-        done = self._next_of(this, events.places(Event.PROCESSED, Event.FAILED))
-        until = np.minimum(done, again)
-        pair, this, following, until, done = (each[until > following] for each in (pair, this, following, until, done))
-        its = process[this].astype(np.int64)
-        cut_off = self._interruptions.between(its, t[this], t[following])
-        ended = (until != NEVER) | self._interruptions.between(its, t[following], np.full(len(this), NEVER))
-        has_it = (until != NEVER) & (until == done)
-        return np.asarray(pair[has_it | ended & ~cut_off], np.int64)
+        until = self._next_of(this, np.concatenate([events.places(Event.PROCESSED, Event.FAILED), self.deliveries]))
+        return np.asarray(pair[until > following], np.int64)
 
     def _next_of(self, deliveries: Ints, rows: Ints) -> Ints:
         """For each of ``deliveries`` the next of ``rows`` of its message and consumer; else never."""

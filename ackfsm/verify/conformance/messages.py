@@ -386,29 +386,32 @@ class Judge:
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
         """What is heard of ``lived``, and who hears it.
 
-        It is read in another way where no run is found.  Who was left in doubt may have ended before it sent again.  Of
-        two copies one may have been refused and the other one handed over: then a ``rejected`` is what it says, and the
-        broker never had both.  And see :meth:`_kept`.
+        It is read in another way where no run is found.  Of two copies one may have been refused and the other one
+        handed over: then a ``rejected`` is what it says, and the broker never had both.  And see :meth:`_kept` and
+        :meth:`otherwise`.
         """
-        first = self.life(lived), self._observer(lived)
-        others = list(self._other_hearings(lived, first[0]))
-        if not others or self.contradiction(*first) is None:
-            return first
-        return next((each for each in others if self.contradiction(*each) is None), others[-1])
+        hearings = list(self._hearings(lived))
+        if len(hearings) == 1:
+            return hearings[0]
+        return next((each for each in hearings if self.contradiction(*each) is None), hearings[-1])
 
-    def _other_hearings(self, lived: Lived, life: Life) -> Iterator[tuple[Life, Observer]]:
-        names = {heard.sign.name for heard in lived.life.heard}
-        if self.may_be_sent_once(lived, names):
-            yield life, self._who_hears(life, lived, sent_once=True)
-        others = list(self._kept(life))
-        if {Event.RESEND.value, Event.REJECTED.value} <= names:
-            others.insert(0, self.life(lived, rejected_as_told=True))
-        yield from ((other, self._who_hears(other, lived)) for other in others)
+    def _hearings(self, lived: Lived) -> Iterator[tuple[Life, Observer]]:
+        life = self.life(lived)
+        lives = [life]
+        if {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}:
+            lives.append(self.life(lived, rejected_as_told=True))
+        lives += self._kept(life)
+        for settings in self.otherwise(lived, life):
+            yield from ((each, self.who_hears(each, lived, settings)) for each in lives)
 
-    def may_be_sent_once(self, lived: Lived, names: Collection[str]) -> bool:
-        """Whether a message with signs of these ``names`` was left in doubt, and nobody says that he sent it again."""
-        in_doubt = not _SEND_IN_DOUBT.isdisjoint(names) and Event.RESEND not in names
-        return in_doubt and self._of_mode(lived.mode).resend_in_doubt
+    def otherwise(self, lived: Lived, life: Life) -> list[Mapping[str, bool]]:
+        """The settings with which it is read, each set beside those of the message.
+
+        Whoever was left in doubt may have ended before he sent again, though he does so in this configuration.
+        """
+        ended = any(names & _SEND_IN_DOUBT and Event.RESEND not in names for names in _names_of_each(life).values())
+        resends = self._of_mode(lived.mode).resend_in_doubt
+        return [{}, {"resend_in_doubt": False}] if ended and resends else [{}]
 
     def _kept(self, life: Life) -> Iterator[Life]:
         """A life whose listener failed, and whose application acknowledged all the same, as if it had not failed.
@@ -506,13 +509,12 @@ class Judge:
         return self._transacted or bool(facts & (Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION))
 
     def _observer(self, lived: Lived) -> Observer:
-        return self._who_hears(self.life(lived), lived)
+        return self.who_hears(self.life(lived), lived)
 
-    def _who_hears(self, life: Life, lived: Lived, *, sent_once: bool = False) -> Observer:
+    def who_hears(self, life: Life, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
+        """The observer of ``life``, one of the readings of ``lived``, with ``settings`` beside those of the message."""
         names = frozenset(heard.sign.name for heard in life.heard)
-        configuration = self._of_message(lived, names)
-        if sent_once:
-            configuration = dataclasses.replace(configuration, resend_in_doubt=False)
+        configuration = dataclasses.replace(self._of_message(lived, names), **settings)  # type: ignore[arg-type]
         return self._observer_of(configuration, lived, self._unheard(lived, names, configuration))
 
     def _observer_of(self, configuration: Configuration, lived: Lived, *unheard: frozenset[str]) -> Observer:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from ackfsm.history_format import Event
@@ -84,41 +85,23 @@ class PairJudge(Judge):
         return _covered_once(life) if self.holds("ack_covers_earlier", self._of_mode(lived.mode)) else life
 
     def _decide(self, lived: Lived) -> Decision:
-        life, observer = self.life(lived), self._observer(lived)
-        stop = self.contradiction(life, observer)
-        if stop is not None and any(self.contradiction(kept, observer) is None for kept in self._kept(life)):
+        stop = self.contradiction(*self.hearing(lived))
+        two_others = OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts
+        if stop is not None and two_others and self.contradiction(*self.hearing(_with_two_others(lived))) is None:
             return Decision(None)
-        if stop is not None and any(self.contradiction(*each) is None for each in self._not_sent_again(lived, life)):
-            return Decision(None)
-        if stop is not None and _may_come_in_another_order(lived):
-            stop = self.contradiction(self.life(lived), self._observer(lived, in_any_order=True))
-        if stop is not None and OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts:
-            two = _with_two_others(lived)
-            if self.contradiction(self.life(two), self._observer(two)) is None:
-                return Decision(None)
         return Decision(stop)
 
-    def _not_sent_again(self, lived: Lived, life: Life) -> Iterator[tuple[Life, Observer]]:
-        """The same if who was left in doubt ended before it sent again: where it did once, nothing is said of rest."""
-        of_each = [{each.sign.name for each in life.heard if each.sign.of & of} for of in (1, 2)]
-        if any(self.may_be_sent_once(lived, names) for names in of_each):
-            if any(Event.RESEND in names for names in of_each):
-                yield dataclasses.replace(life, at_rest=False), self._observer(lived)
-            else:
-                yield life, self._observer(lived, sent_once=True)
+    def otherwise(self, lived: Lived, life: Life) -> list[Mapping[str, bool]]:
+        """The same as of one message; and what comes again may do so in any order, as if it waited for its own time."""
+        found = super().otherwise(lived, life)
+        in_any_order = [{**each, "redelivery_delay": True} for each in found]
+        return [*found, *in_any_order] if _may_come_in_another_order(lived) else found
 
-    def _observer(self, lived: Lived, *, in_any_order: bool = False, sent_once: bool = False) -> Observer:
-        """Who hears ``lived``; what comes again may do so ``in_any_order``, as if it waited for a time of its own.
-
-        ``sent_once``: nobody sends again what is in doubt.
-        """
-        life = self.life(lived)
+    def who_hears(self, life: Life, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
+        """The same of two messages."""
         names = [frozenset(each.sign.name for each in life.heard if each.sign.of & of) for of in (1, 2)]
-        configuration = self._of_message(lived, names[0] | names[1])
-        if in_any_order:
-            configuration = dataclasses.replace(configuration, redelivery_delay=True)
-        if sent_once:
-            configuration = dataclasses.replace(configuration, resend_in_doubt=False)
+        own = self._of_message(lived, names[0] | names[1])
+        configuration = dataclasses.replace(own, **settings)  # type: ignore[arg-type]
         unheard = [_JOURNAL | self._unheard(lived, its, configuration) for its in names]
         if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
             unheard = [each - {Event.RESEND.value} for each in unheard]
