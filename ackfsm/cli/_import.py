@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -60,7 +61,7 @@ def add_import(commands: Commands) -> None:
         instead=read,
         help="propose a mapping for this file, from its first thousand rows; exit code 3 if something was not found",
     )
-    add_jobs(parser, "how many processors take part where inputs are large (default: 1)")
+    add_jobs(parser, "how many processors take part where inputs are large (default: all)")
     parser.add_argument(
         "-o",
         "--output",
@@ -135,7 +136,7 @@ def _guess(arguments: argparse.Namespace) -> int:
 
 
 def _importer(arguments: argparse.Namespace) -> Importer:
-    options = Options(mapping=arguments.mapping, jobs=arguments.jobs or 1)
+    options = Options(mapping=arguments.mapping, jobs=arguments.jobs or os.cpu_count() or 1)
     return format_named(arguments.format).importer(options)
 
 
