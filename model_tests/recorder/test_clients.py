@@ -16,7 +16,7 @@ import pika
 import proton
 import pytest
 from proton.handlers import MessagingHandler, Reject, Release
-from proton.reactor import AtMostOnce, Container
+from proton.reactor import AtMostOnce
 
 from ackfsm.recorder import Recorder, RecordingError
 from ackfsm.recorder import aio_pika as recorded_aio_pika
@@ -34,6 +34,7 @@ from model_tests.support.recorder.small_runs import (
     aio_pika_run,
     proton_handler_run,
     proton_run,
+    run_recorded,
     stomp_run,
 )
 
@@ -316,16 +317,6 @@ class _Handler(MessagingHandler):
         event.container.create_receiver(self.connection, self._address)
 
 
-def _handled(handler: MessagingHandler, recorder: Recorder) -> None:
-    wrapped = recorded_proton.recorded_handler(
-        handler,
-        recorder,
-        queue_of=lambda address: address.removeprefix("/amq/queue/"),
-        redelivered=lambda message: not message.first_acquirer,
-    )
-    Container(wrapped).run()
-
-
 def test_a_handler_of_proton_says_what_it_did_with_each_message(
     broker: RabbitMq, recorder: Recorder, path: Path
 ) -> None:
@@ -337,7 +328,7 @@ def test_a_handler_of_proton_says_what_it_did_with_each_message(
 
     with _channel(broker) as channel:
         channel.queue_declare("handled", durable=True)
-        _handled(Worker(broker, "handled", "m0", "m1"), recorder)
+        run_recorded(Worker(broker, "handled", "m0", "m1"), recorder)
         assert _depth(channel, "handled") == 0
     recorder.drained("handled")
     sent = ["send", "confirmed"]
@@ -357,7 +348,7 @@ def test_a_session_that_the_broker_ends_is_closed_by_an_error(broker: RabbitMq, 
 
     with _channel(broker) as channel:
         channel.queue_declare("ended", durable=True)
-        _handled(Worker(broker, "ended", "m0"), recorder)
+        run_recorded(Worker(broker, "ended", "m0"), recorder)
     assert shape(path, "m0") == ["send", "confirmed", "delivered", "failed"]
     (closed,) = (line for line in events(path) if line["event"] == "close")
     assert "modified" in closed["error"]
@@ -378,7 +369,7 @@ def test_a_handler_of_proton_settles_later_or_by_no_state(broker: RabbitMq, reco
 
     with _channel(broker) as channel:
         channel.queue_declare("settled", durable=True)
-        _handled(Worker(broker, "settled", "m0", "m1", auto_accept=False), recorder)
+        run_recorded(Worker(broker, "settled", "m0", "m1", auto_accept=False), recorder)
     sent = ["send", "confirmed"]
     assert shape(path, "m0") == [*sent, "delivered", "processed", "acknowledge message"]
     assert shape(path, "m1") == [*sent, "delivered", "failed", "delivered redelivered", "failed"]
@@ -392,7 +383,7 @@ def test_a_handler_of_proton_that_raises_has_failed(broker: RabbitMq, recorder: 
     with _channel(broker) as channel:
         channel.queue_declare("raising", durable=True)
         with pytest.raises(ValueError, match="no order"):
-            _handled(Worker(broker, "raising", "m0"), recorder)
+            run_recorded(Worker(broker, "raising", "m0"), recorder)
     assert shape(path, "m0") == ["send", "confirmed", "delivered", "failed"]
 
 
@@ -417,7 +408,7 @@ def test_a_handler_of_proton_goes_on_after_its_connection_broke(
 
     with _channel(broker) as channel:
         channel.queue_declare("lost", durable=True)
-        _handled(Sender(broker, "lost", "m0"), recorder)
+        run_recorded(Sender(broker, "lost", "m0"), recorder)
     assert shape(path, "m0") == ["send", "in_doubt", "resend", "confirmed"]
     assert shape(path, "m1") == ["send", "confirmed"]
     lines = events(path)
@@ -438,7 +429,7 @@ def test_an_application_that_closes_before_the_answer_accuses_nobody(
 
     with _channel(broker) as channel:
         channel.queue_declare("early", durable=True)
-        _handled(Sender(broker, "early", "m0"), recorder)
+        run_recorded(Sender(broker, "early", "m0"), recorder)
     assert [(line["event"], "error" in line) for line in events(path)] == [
         *(("send", False), ("close", False)),
         *(("close", True), ("in_doubt", True)),
@@ -454,7 +445,7 @@ def test_a_sender_that_settles_at_once_is_told_nothing(broker: RabbitMq, recorde
 
     with _channel(broker) as channel:
         channel.queue_declare("untold", durable=True)
-        _handled(Sender(broker, "untold", "m0", options=AtMostOnce()), recorder)
+        run_recorded(Sender(broker, "untold", "m0", options=AtMostOnce()), recorder)
     assert shape(path, "m0") == ["send"]
 
 
@@ -478,7 +469,7 @@ def test_what_a_handler_of_proton_does_unseen_is_refused(broker: RabbitMq, recor
     with _channel(broker) as channel:
         channel.queue_declare("refused", durable=True)
         with pytest.raises(RecordingError, match=says):
-            _handled(Worker(broker, "refused"), recorder)
+            run_recorded(Worker(broker, "refused"), recorder)
 
 
 def test_what_is_no_handler_is_refused(recorder: Recorder) -> None:

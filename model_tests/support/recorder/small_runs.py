@@ -19,7 +19,16 @@ from ackfsm.recorder import proton as recorded_proton
 from ackfsm.recorder import stomp as recorded_stomp
 from model_tests.support.recorder.rabbitmq import RabbitMq, until
 
-__all__ = ["MESSAGES", "Hand", "aio_pika_run", "given_back", "proton_handler_run", "proton_run", "stomp_run"]
+__all__ = [
+    "MESSAGES",
+    "Hand",
+    "aio_pika_run",
+    "given_back",
+    "proton_handler_run",
+    "proton_run",
+    "run_recorded",
+    "stomp_run",
+]
 
 Hand: TypeAlias = Callable[..., None]
 MESSAGES: Final = 30
@@ -139,14 +148,18 @@ class _Worker(MessagingHandler):
 
 def proton_handler_run(broker: RabbitMq, name: str, hand: Hand, recorder: Recorder) -> None:
     """Send and receive over AMQP 1.0 by events."""
-    worker = _Worker(broker, name, hand)
-    handler = recorded_proton.recorded_handler(
-        worker,
+    run_recorded(_Worker(broker, name, hand), recorder)
+
+
+def run_recorded(handler: MessagingHandler, recorder: Recorder) -> None:
+    """Run a handler whose broker is RabbitMQ, to its end."""
+    recorded = recorded_proton.recorded_handler(
+        handler,
         recorder,
         queue_of=lambda address: address.removeprefix("/amq/queue/"),
         redelivered=lambda message: not message.first_acquirer,
     )
-    Container(handler).run()
+    Container(recorded).run()
 
 
 class _Listener(stomp.ConnectionListener):  # type: ignore[misc]
