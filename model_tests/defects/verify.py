@@ -127,8 +127,8 @@ _AROUND = (
         "two-others-where-there-is-one",
         "what was handed to nobody may have been at two consumers although the queue has one",
         "verify/conformance/pair_judge.py",
-        "OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts:",
-        "OTHERS in lived.consumers:",
+        "OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts",
+        "OTHERS in lived.consumers",
         noticed_by=_NAMED,
     ),
     Defect(
