@@ -33,6 +33,7 @@ from ackfsm.cli._journal import add_journal
 from ackfsm.cli._matrix import add_matrix
 from ackfsm.cli._options import Parser, add_json
 from ackfsm.cli._output import console, flush, flush_or_discard, note, prepare_streams, print_json, print_text
+from ackfsm.cli._plan import add_plan
 from ackfsm.cli._systems import add_systems
 from ackfsm.cli._verify import add_verify
 from ackfsm.cli._where import add_where
@@ -122,6 +123,7 @@ def _make_parser() -> Parser:
     add_explain(commands)
     add_claims(commands)
     add_matrix(commands)
+    add_plan(commands)
     add_import(commands)
     add_verify(commands)
     add_conform(commands)

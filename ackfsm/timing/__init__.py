@@ -1,0 +1,25 @@
+"""How fast a configuration can go, what it costs in time, and what binds it (``ackfsm plan``).
+
+The closed form is exact arithmetic (fractions) on what ``spec/timing.yaml`` says to wait for what.  Where it knows only
+bounds it gives both, and says so.  The question, the choices and what is left out: ``docs/decisions/timing.md``.
+"""
+
+from ackfsm.timing._interval import Interval
+from ackfsm.timing._plan import Plan, Side, plan, window_that_fills
+from ackfsm.timing._waits import Waits, waits_of
+from ackfsm.timing._ways import Way, ways_of_sending
+from ackfsm.timing._workload import RESOURCES, Workload
+
+__all__ = [
+    "RESOURCES",
+    "Interval",
+    "Plan",
+    "Side",
+    "Waits",
+    "Way",
+    "Workload",
+    "plan",
+    "waits_of",
+    "ways_of_sending",
+    "window_that_fills",
+]

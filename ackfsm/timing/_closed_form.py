@@ -1,0 +1,215 @@
+"""The rates of producers and consumers as formulas, exact where that can be said.
+
+All of them are of one kind: a *line* of stations that work on different messages at a time (the producer, its
+connection, the broker), and a *loop* that lets only so many messages into it.  A line of stations passes a message each
+``pace``, the time of its slowest; ``n`` messages leave it after the time of all stations and ``n - 1`` paces.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ackfsm.timing._interval import UNBOUNDED, Interval, least
+from ackfsm.timing._waits import Waits
+from ackfsm.timing._workload import Workload
+
+__all__ = ["delivering", "publishing"]
+
+_STANDS_STILL = Interval.exactly(Fraction(0))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Line:
+    """Stations that each message passes one after the other, with what each of them takes."""
+
+    stations: Sequence[Fraction]
+    pace: Fraction
+
+    def of(self, messages: int) -> Fraction:
+        """Seconds until the last of so many messages, which come all at once, has passed."""
+        return sum(self.stations, Fraction(0)) + (messages - 1) * self.pace
+
+
+def _paced(pace: Fraction) -> Interval:
+    return UNBOUNDED if pace == 0 else Interval.exactly(1 / pace)
+
+
+def _looped(line: _Line, most: int, batch: int, back: tuple[Fraction, Fraction]) -> Interval:
+    """At most ``most`` messages within a line, let in again ``batch`` at a time, ``back`` seconds after they left.
+
+    ``back`` is at most and at least.  While as many as may are within, those that make no whole batch wait for the
+    first of the next: a batch comes round as soon as they are joined.
+    """
+    batches, rest = divmod(most, batch)
+    longest, shortest = (line.of(batch - rest) + each for each in back)
+    return least([_paced(line.pace), Interval.each(batches * batch, longest, shortest)])
+
+
+# producers
+
+
+def publishing(work: Workload, waits: Waits) -> Interval:
+    """Messages a second that all producers together get to the broker."""
+    if work.timer == 0 and waits.has_timer:
+        waits = dataclasses.replace(waits, threshold=None)
+    one = _one_producer(work, waits)
+    if not _meets_others(work, waits):
+        return least([one.times(work.producers), *_shared(work, waits)])
+    alone = dataclasses.replace(work, broker_time=work.broker_time * work.producers)
+    slow, fast = _one_producer(alone, waits).times(work.producers), one.times(work.producers)
+    return least([Interval(slow.low, fast.high), *_shared(work, waits)])
+
+
+def _meets_others(work: Workload, waits: Waits) -> bool:
+    """Whether bursts of several producers meet at the broker, so that how they fall decides."""
+    bursts = waits.next_send_after == "commit" or waits.threshold is not None
+    return work.producers > 1 and work.broker_time > 0 and bursts
+
+
+def _shared(work: Workload, waits: Waits) -> list[Interval]:
+    """What all producers share: the broker, the disk, and the messages that there are to send."""
+    offered = UNBOUNDED if work.rate is None else Interval.exactly(work.rate)
+    synced = _answers_after_sync(waits) and not work.group_commit
+    per_sync = work.messages_per_commit if waits.next_send_after == "commit" else 1
+    disk = _paced(work.sync_time / per_sync) if synced else UNBOUNDED
+    return [offered, _paced(work.broker_time), disk]
+
+
+def _answers_after_sync(waits: Waits) -> bool:
+    """Whether a producer waits for what waits for the disk."""
+    if waits.next_send_after == "commit":
+        return waits.commit_after_sync
+    return waits.next_send_after != "nothing" and waits.send_after_sync
+
+
+def _one_producer(work: Workload, waits: Waits) -> Interval:
+    pace = max(work.send_time, work.transmission, work.broker_time, work.interval)
+    line = _Line((work.transmission, work.broker_time), pace)
+    sync = _sync(work, waits)
+    if waits.next_send_after == "commit":
+        messages = work.messages_per_commit
+        taken = [work.send_time + line.of(messages) + work.rtt + each for each in sync]
+        return Interval.each(messages, *taken)
+    if waits.next_send_after == "nothing" or waits.window is None:
+        return _paced(pace)
+    if waits.next_send_after == "answer":
+        return _blocking(work, waits, line, sync)
+    if waits.threshold is not None:
+        return _in_batches(work, waits, line, sync)
+    return _looped(line, waits.window, 1, (work.rtt + sync[0], work.rtt + sync[1]))
+
+
+def _sync(work: Workload, waits: Waits) -> tuple[Fraction, Fraction]:
+    """How long an answer waits for the disk, at most and at least: it may find a sync under way that is not for it."""
+    if not _answers_after_sync(waits):
+        return Fraction(0), Fraction(0)
+    window = 1 if waits.next_send_after in {"commit", "answer"} else waits.window
+    alone = work.producers == 1 and window == 1
+    twice = work.group_commit and not alone
+    bursts = waits.next_send_after == "commit" and work.producers > 1
+    return work.sync_time * (2 if twice or bursts else 1), work.sync_time
+
+
+def _blocking(work: Workload, waits: Waits, line: _Line, sync: tuple[Fraction, Fraction]) -> Interval:
+    """One message at a time: its producer works for it, sends it and waits."""
+    if waits.threshold is None or waits.threshold == 1:
+        timer = Fraction(0)
+    elif waits.has_timer:
+        timer = work.timer
+    else:
+        return _STANDS_STILL
+    cycles = [max(work.send_time + line.of(1) + work.rtt + each + timer, work.interval) for each in sync]
+    return Interval.each(1, *cycles)
+
+
+def _in_batches(work: Workload, waits: Waits, line: _Line, sync: tuple[Fraction, Fraction]) -> Interval:
+    """The broker answers ``threshold`` messages at a time, or by its timer what there is."""
+    window, threshold = waits.window or 1, waits.threshold or 1
+    free = _paced(line.pace)
+    if window < threshold:
+        if not waits.has_timer:
+            return _STANDS_STILL
+        slowest = line.of(1) + work.rtt + sync[0] + work.timer
+        by_timer = least([free, Interval.each(window, slowest)])
+        all_read = (window - 1) * line.pace <= work.timer and sync[0] == 0
+        return by_timer if all_read else Interval(least([free, Interval.each(1, slowest)]).low, free.high)
+    batches, rest = divmod(window, threshold)
+    found = _looped(line, window, threshold, (work.rtt + sync[0], work.rtt + sync[1]))
+    waited = max(line.of(threshold - rest) + work.rtt + sync[0], (threshold - 1) * line.pace)
+    if (not waits.has_timer or waited <= work.timer) and sync[0] == 0:
+        return found
+    if waits.has_timer and waited > work.timer and sync[0] == 0 and _never_full(work, window, line):
+        return free
+    slow = Interval.each(batches * threshold, line.of(threshold) + work.rtt + sync[0] + work.timer)
+    return Interval(least([free, slow]).low, free.high)
+
+
+def _never_full(work: Workload, window: int, line: _Line) -> bool:
+    """Whether a producer who is slow for another reason never fills its window, since the timer answers."""
+    return line.pace > 0 and window * line.pace > work.timer + line.of(1) + work.rtt + line.pace
+
+
+# consumers
+
+
+def delivering(work: Workload, waits: Waits) -> Interval:
+    """Messages a second that all consumers together process, where there are always some in the queue."""
+    return least([_one_consumer(work, waits).times(work.consumers), _shared_disk(work, waits)])
+
+
+def _shared_disk(work: Workload, waits: Waits) -> Interval:
+    if work.group_commit or not _consumer_syncs(waits):
+        return UNBOUNDED
+    return _paced(work.sync_time / _settled_at_a_time(work, waits))
+
+
+def _consumer_syncs(waits: Waits) -> bool:
+    """Whether a consumer waits for what waits for the disk."""
+    if waits.settled_by == "commit":
+        return waits.commit_after_sync
+    return waits.waits_for_acknowledged and waits.acknowledge_after_sync
+
+
+def _settled_at_a_time(work: Workload, waits: Waits) -> int:
+    sizes = {"commit": work.messages_per_commit, "call": work.messages_per_acknowledge, "batch": work.lazy_batch}
+    return sizes.get(waits.settled_by, 1)
+
+
+def _one_consumer(work: Workload, waits: Waits) -> Interval:
+    at_a_time, most = _settled_at_a_time(work, waits), waits.prefetch
+    pauses = _pauses(work, waits)
+    busy = [at_a_time * work.processing_time + pause for pause in pauses]
+    fetched = [_paced(work.transmission_back), Interval.each(at_a_time, *busy)]
+    if most is None:
+        return least(fetched)
+    if waits.freed_on_delivery:
+        return least([*fetched, Interval.each(most, work.transmission_back + work.rtt)])
+    return least([*fetched, _refilled(work, waits, at_a_time, most, pauses)])
+
+
+def _pauses(work: Workload, waits: Waits) -> tuple[Fraction, Fraction]:
+    """How long a consumer waits for each answer to what it has settled, at most and at least."""
+    if waits.settled_by != "commit" and not waits.waits_for_acknowledged:
+        return Fraction(0), Fraction(0)
+    sync = work.sync_time if _consumer_syncs(waits) else Fraction(0)
+    shared = work.group_commit and (work.consumers > 1 or _answers_after_sync(waits))
+    return work.rtt + sync * (2 if shared else 1), work.rtt + sync
+
+
+def _refilled(work: Workload, waits: Waits, at_a_time: int, most: int, pauses: tuple[Fraction, Fraction]) -> Interval:
+    """How fast the broker may send where a delivery counts until it is settled."""
+    before = waits.acknowledged_first
+    stations = (work.transmission_back,) if before else (work.transmission_back, work.processing_time)
+    line = _Line(stations, max(work.transmission_back, work.processing_time))
+    if waits.settled_by == "batch" and (at_a_time > 1 or most < at_a_time):
+        at_best = Interval.each(most, line.of(1) + work.rtt)
+        return Interval(Interval.each(most, line.of(most) + work.rtt).low, at_best.high)
+    if most < at_a_time:
+        return _STANDS_STILL
+    whole = _looped(line, most, at_a_time, (work.rtt, work.rtt))
+    if at_a_time == 1 or pauses[0] == 0:
+        return whole
+    slow = Interval.each(at_a_time, line.of(at_a_time) + pauses[0])
+    return Interval(slow.low, whole.high)

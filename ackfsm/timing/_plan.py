@@ -1,0 +1,181 @@
+"""The plan of a configuration: its rates, what binds each of them and what would bind next, and its latencies."""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Final
+
+from ackfsm.timing._closed_form import delivering, publishing
+from ackfsm.timing._interval import Interval, least
+from ackfsm.timing._waits import Waits
+from ackfsm.timing._workload import RESOURCES, Workload
+
+__all__ = ["Plan", "Side", "plan", "publish_side", "window_that_fills"]
+
+_MOST: Final = 2**40
+"""No window is searched beyond so many messages."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Side:
+    """One side of the broker.
+
+    Attributes:
+        rate: messages a second.
+        binds: the resource that bounds it: without it the rate would be highest; empty if nothing does.
+        next_rate: the rate if that cost nothing.
+        next_binds: what would bind then.
+    """
+
+    rate: Interval
+    binds: str
+    next_rate: Interval
+    next_binds: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Plan:
+    """What a configuration allows.
+
+    Attributes:
+        publish: what the producers get to the broker.
+        deliver: what the consumers take from a queue that is never empty.
+        rate: what passes from end to end.
+        confirmation: seconds until a producer knows the outcome of a send (or commit), at least and at most, as nothing
+            else is on its way; ``None`` if it never does, or where it may wait for ever.
+        delivery: seconds until the application has a message, at least.
+        fills: the smallest publish window that leaves nothing to a larger one, ``None`` if there is none.
+    """
+
+    publish: Side
+    deliver: Side
+    rate: Interval
+    confirmation: tuple[Fraction, Fraction | None] | None
+    delivery: Fraction
+    fills: int | None
+
+
+def plan(work: Workload, waits: Waits) -> Plan:
+    """The plan of a configuration, of which ``waits`` says what waits for what."""
+    publish, deliver = publish_side(work, waits), _side(delivering, work, waits)
+    return Plan(
+        publish=publish,
+        deliver=deliver,
+        rate=least([publish.rate, deliver.rate]),
+        confirmation=_confirmation(work, waits),
+        delivery=_delivery(work, waits),
+        fills=window_that_fills(work, waits),
+    )
+
+
+def publish_side(work: Workload, waits: Waits) -> Side:
+    """What the producers get to the broker."""
+    return _side(publishing, work, waits)
+
+
+_Rate = Callable[[Workload, Waits], Interval]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Case:
+    """A workload and what waits for what, without what is named."""
+
+    without: str
+    work: Workload
+    waits: Waits
+
+    def relaxed(self) -> Iterator[_Case]:
+        """The same without each thing that may bind, the bounds of the configuration first."""
+        work, waits = self.work, self.waits
+        if waits.threshold is not None:
+            yield _Case("threshold or timer", work, dataclasses.replace(waits, threshold=None))
+        if waits.next_send_after == "window" and waits.window is not None:
+            yield _Case("window", work, dataclasses.replace(waits, window=None, threshold=None))
+        if waits.prefetch is not None:
+            yield _Case("prefetch", work, dataclasses.replace(waits, prefetch=None))
+        for resource in RESOURCES:
+            yield _Case(resource, work.without(resource), waits)
+
+
+def _side(rate: _Rate, work: Workload, waits: Waits) -> Side:
+    now, found = rate(work, waits), _binding(rate, _Case("", work, waits))
+    if found is None:
+        return Side(now, "", now, "")
+    after = _binding(rate, found)
+    return Side(now, found.without, rate(found.work, found.waits), after.without if after else "")
+
+
+def _binding(rate: _Rate, case: _Case) -> _Case | None:
+    """What raises the rate most where it costs nothing, the first of equals; two things, if each binds as much.
+
+    ``None`` if nothing binds.
+    """
+
+    def gain(each: _Case) -> tuple[bool, Fraction]:
+        return _order(rate(each.work, each.waits))
+
+    now, alone = gain(case), [*case.relaxed()]
+    pairs = (
+        dataclasses.replace(other, without=f"{one.without} and {other.without}")
+        for one in alone
+        for other in one.relaxed()
+        if other.without != one.without
+    )
+    for found in (alone, pairs):
+        best = max(found, key=gain, default=None)
+        if best is not None and gain(best) > now:
+            return best
+    return None
+
+
+def _order(rate: Interval) -> tuple[bool, Fraction]:
+    """Rates in their order; the highest is the one without a bound."""
+    return rate.high is None, rate.high or Fraction(0)
+
+
+def _confirmation(work: Workload, waits: Waits) -> tuple[Fraction, Fraction | None] | None:
+    if waits.next_send_after == "nothing":
+        return None
+    if waits.next_send_after == "commit":
+        least_ = work.rtt + (work.sync_time if waits.commit_after_sync else 0)
+        return least_, least_
+    least_ = work.transmission + work.broker_time + work.rtt + (work.sync_time if waits.send_after_sync else 0)
+    if waits.threshold is None or waits.threshold == 1:
+        return least_, least_
+    return least_, least_ + work.timer if waits.has_timer else None
+
+
+def _delivery(work: Workload, waits: Waits) -> Fraction:
+    way = work.transmission + work.broker_time + work.rtt + work.transmission_back
+    if waits.next_send_after == "commit" and waits.commit_after_sync:
+        way += work.sync_time
+    if waits.acknowledged_first and waits.waits_for_acknowledged:
+        way += work.rtt + (work.sync_time if waits.acknowledge_after_sync else 0)
+    return way
+
+
+def window_that_fills(work: Workload, waits: Waits) -> int | None:
+    """The smallest publish window beside which a larger one gains nothing; ``None`` if there is no such bound.
+
+    A threshold that is a third of the window, as it is by default, goes with it.
+    """
+    if waits.next_send_after != "window":
+        return None
+    third = waits.threshold is not None and waits.window is not None and waits.threshold == _third(waits.window)
+
+    def high(window: int | None) -> tuple[bool, Fraction]:
+        threshold = _third(window) if third and window is not None else waits.threshold
+        of = dataclasses.replace(waits, window=window, threshold=None if window is None else threshold)
+        return _order(publishing(work, of))
+
+    unbounded, most = high(None), 1
+    while most < _MOST and high(most) < unbounded:
+        most *= 2
+    return None if most >= _MOST else bisect.bisect_left(range(1, most + 1), unbounded, key=high) + 1
+
+
+def _third(window: int) -> int:
+    return -(-window // 3)
