@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from model_tests.support.maven import ARTEMIS, jars_of
 from model_tests.support.places import PROJECT
-from model_tests.support.recorder.jms import artemis, broker_xml, java
+from model_tests.support.recorder.jms import broker_xml, java
 from model_tests.support.recorder.judged import events, judged
 from model_tests.support.recorder.rabbitmq import free_ports
 
@@ -21,7 +22,7 @@ QUEUES = ["client", "listener", "transacted", "individual", "forwarded", "comple
 def histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the histories that the scenarios have written."""
     folder = tmp_path_factory.mktemp("jms")
-    jars = artemis(folder)
+    jars = jars_of(ARTEMIS, folder)
     (port,) = free_ports(1)
     java(
         jars,
