@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -37,39 +36,51 @@ TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
 LISTENER: dict[str, Any] = {"consumption": "listener", "listener_exception": "redeliver"}
 
 State = tuple[str, ...]
-Edge = tuple[NetworkEvent, State]
+Edge = tuple[str, int]
 
 
-# an independent definition: a greatest fixed point over names of states, with no word of components
+# an independent definition: a greatest fixed point over states, with no word of components
 
 
 class Plain:
-    """All states of a network with their live edges, by :meth:`Network.step` alone."""
+    """All states of a network with their live edges, by :meth:`Network.step` alone.
+
+    A state is its place in the order in which a search in breadth finds it, so that of two the nearer is the smaller.
+    """
 
     def __init__(self, network: Network, forever: Collection[str] = ()) -> None:
         self.network = network
-        self.depth = {network.initial: 0}
-        self.enabled: dict[State, set[str]] = {}
-        self.live: dict[State, list[Edge]] = {}
-        queue = deque([network.initial])
-        while queue:
-            state = queue.popleft()
-            steps = [(event, after) for event in network.events if (after := network.step(state, event)) is not None]
-            self.enabled[state] = {event.label for event, _ in steps if not event.may_never_happen}
-            self.live[state] = [
-                (event, after) for event, after in steps if not event.may_never_happen or event.name in forever
-            ]
-            for _, after in steps:
-                if after not in self.depth:
-                    self.depth[after] = self.depth[state] + 1
-                    queue.append(after)
+        self.states: list[State] = [network.initial]
+        self.depth = [0]
+        self.enabled: list[set[str]] = []
+        self.live: list[list[Edge]] = []
+        self.into: list[set[int]] = [set()]
+        self.numbers = {network.initial: 0}
+        events = [(event, event.label, not event.may_never_happen) for event in network.events]
+        for number, state in enumerate(self.states):  # which grows meanwhile
+            steps = [(known, after) for known in events if (after := network.step(state, known[0])) is not None]
+            self.enabled.append({label for (_, label, must), _ in steps if must})
+            self.live.append([])
+            for (event, label, must), after in steps:
+                place = self.place(after, self.depth[number] + 1)
+                if must or event.name in forever:
+                    self.live[number].append((label, place))
+                    self.into[place].add(number)
 
-    def waiting(self, progress: LivenessProperty) -> Iterable[set[State]]:
+    def place(self, state: State, depth: int) -> int:
+        """Where ``state`` is, which is at the end if it was not known."""
+        if (place := self.numbers.setdefault(state, len(self.states))) == len(self.states):
+            self.states.append(state)
+            self.depth.append(depth)
+            self.into.append(set())
+        return place
+
+    def waiting(self, progress: LivenessProperty) -> Iterable[set[int]]:
         """For each instance that the property speaks of the states in which it waits."""
         for waiting in progress.waiting:
             for i, instance in enumerate(self.network.instances):
                 if (instance.anomaly, instance.fsm.name) == (waiting.anomaly, waiting.machine):
-                    yield {state for state in self.depth if state[i] in waiting.pending}
+                    yield {number for number, state in enumerate(self.states) if state[i] in waiting.pending}
 
     def halts(self, progress: LivenessProperty) -> int | None:
         """The distance of the nearest state that is at rest while something waits."""
@@ -78,49 +89,50 @@ class Plain:
 
     def goes_round(self, progress: LivenessProperty) -> int | None:
         """The distance of the nearest state on a fair cycle in which one instance waits all the time."""
-        found = []
-        for states in self.waiting(progress):
-            for state in sorted(self.fair(states), key=lambda state: self.depth[state]):
-                inside = self.reach({state}, states) & self.reach({state}, states, back=True)
-                if self.is_fair(inside):
-                    found.append(self.depth[state])
-                    break
+        found = [self.depth[s] for states in self.waiting(progress) if (s := self.nearest_round(states)) is not None]
         return min(found, default=None)
 
-    def is_fair(self, inside: set[State]) -> bool:
-        """Whether a run can visit these states, each from each, for ever and fairly."""
-        edges = [(event.label, after) for state in inside for event, after in self.live[state] if after in inside]
-        always = set.intersection(*(self.enabled[state] for state in inside))
-        return bool(edges) and always <= {label for label, _ in edges}
+    def nearest_round(self, states: set[int]) -> int | None:
+        """The nearest state on a fair cycle inside ``states``."""
+        left = self.fair(states)
+        while left:
+            state = min(left)
+            inside = self.reach({state}, states) & self.reach({state}, states, back=True)
+            if self.is_fair(inside):
+                return state
+            left -= inside  # from each of them each is reached, so it is the same for all
+        return None
 
-    def fair(self, states: set[State]) -> set[State]:
+    def is_fair(self, inside: set[int]) -> bool:
+        """Whether a run can visit these states, each from each, for ever and fairly."""
+        labels = {label for state in inside for label, after in self.live[state] if after in inside}
+        always = set.intersection(*(self.enabled[state] for state in inside))
+        return bool(labels) and always <= labels
+
+    def fair(self, states: set[int]) -> set[int]:
         """Emerson and Lei: the states from which a fair run stays in ``states`` for ever."""
         left, before = set(states), None
-        musts = sorted({label for state in states for label in self.enabled[state]})
         while left != before:
             before = set(left)
             left = {state for state in left if any(after in left for _, after in self.live[state])}
-            for label in musts:
+            for label in sorted({label for state in left for label in self.enabled[state]}):
                 goals = {
                     state
                     for state in left
                     if label not in self.enabled[state]
-                    or any(event.label == label and after in left for event, after in self.live[state])
+                    or any(name == label and after in left for name, after in self.live[state])
                 }
                 left = self.reach(goals, left, back=True)
         return left
 
-    def reach(self, origin: set[State], inside: set[State], *, back: bool = False) -> set[State]:
+    def reach(self, origin: set[int], inside: set[int], *, back: bool = False) -> set[int]:
         """What is reached from ``origin``, or what reaches it, by live events that stay ``inside``."""
-        edges: dict[State, list[State]] = {}
-        for state in inside:
-            for _, after in self.live[state]:
-                if after in inside:
-                    edges.setdefault(after if back else state, []).append(state if back else after)
         reached, queue = set(origin), list(origin)
         while queue:
-            new = [state for state in edges.get(queue.pop(), ()) if state not in reached]
-            reached.update(new)
+            state = queue.pop()
+            beside = self.into[state] if back else {after for _, after in self.live[state]}
+            new = (beside & inside) - reached
+            reached |= new
             queue.extend(new)
         return reached
 
