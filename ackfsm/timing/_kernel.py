@@ -1,1126 +1,1102 @@
 """The kernel of the simulation: the machines of many messages, put to a clock, in integers only.
 
+All that it knows is one array of integers, the *memory*.  Its first words are *registers*, with fixed addresses; behind
+them are records: an event, a row, a message and a link are known by the addresses of their records, and
+``m[slot + KEY]`` is a field of one.
+
 A *row* is a state of one product of machines (those of a copy, of a producer, of its window …), as the engine has them;
-``successor[row, signal]`` is the row after it, :data:`REFUSED`, or :data:`UNKNOWN` until somebody asks the tables.  Then
-:func:`run` returns :data:`FILL` and goes on where it was when it is called again: nothing has happened meanwhile, since
-an event moves all that take part in it or nothing.
+``m[row + SUCCESSOR + signal]`` is the row after it, :data:`REFUSED`, or :data:`UNKNOWN` until somebody asks the tables.
+Then :func:`run` returns :data:`FILL` and goes on where it was when it is called again: nothing has happened meanwhile,
+since an event moves all that take part in it or nothing.
 
 A message is in a *slot* as long as anything can become of it.  Events that take no time happen at once; a frame, a sync,
 a timer and the work of an application end at a time that is kept in a heap.  What is refused is tried again when that
 has moved which refused it.
 
-All functions mean the same to Python and to Numba.
+All functions mean the same to Python, on a list, and to Numba, on an array.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, Final, TypeAlias
 
-__all__ = [
-    "AT_ONCE",
-    "ENDED",
-    "FILL",
-    "FUNCTIONS",
-    "GROW",
-    "REFUSED",
-    "UNKNOWN",
-    "World",
-    "run",
-]
+__all__ = ["ENDED", "FILL", "FUNCTIONS", "GROW", "NOTHING", "REFUSED", "UNKNOWN", "run"]
 
-REFUSED = -1
-UNKNOWN = -2
+Memory: TypeAlias = Any
+"""A list, or an array, of integers."""
 
 # what run() returns
-ENDED = 0
-FILL = 1
-GROW = 2
+ENDED: Final = 0
+FILL: Final = 1
+GROW: Final = 2
 
 # what an event came to
-_NO = 0
-_DONE = 1
-_ASK = 2
-
-# how an event is brought about (World.way)
-AT_ONCE = 0
-FRAME = 1
-SYNC = 2
-DISPATCH = 3
-TIMER = 4
-NEVER = 5
+_NO: Final = 0
+_DONE: Final = 1
+_ASK: Final = 2
 
 # what happens at a time
-_FRAME_OF_SLOT = 0
-_FRAME_OF_LINK = 1
-_BROKER_READS = 2
-_PRODUCER = 3
-_PROCESSED = 4
-_SYNCED = 5
-_TIMER = 6
-_CREDIT = 7
-
-# registers
-NOW = 0
-SERIAL = 1
-TIMED = 2
-FREE = 3
-KEY = 4
-ROW = 5
-SIGNAL = 6
-WORK_BEGIN = 7
-WORK_COUNT = 8
-TO_DISPATCH = 9
-SYNCING = 10
-UNSYNCED = 11
-TAKEN = 12
-NEXT_CONSUMER = 13
-REFUSER_ROLE = 14
-REFUSER = 15
-MOVES = 16
-ACCEPTED = 17
-DELIVERED = 18
-PROCESSED = 19
-BROKER_FREE = 20
-CHANCE = 21
-EVENTS = 22
-CONFIRMED = 23
-REGISTERS = 24
-
-# numbers of the simulation (World.number)
-PRODUCERS = 0
-CONSUMERS = 1
-MESSAGES = 2
-UP = 3
-DOWN = 4
-HALF_RTT = 5
-SEND = 6
-BROKER = 7
-SYNC_TIME = 8
-PROCESSING = 9
-TIMEOUT = 10
-GROUP_COMMIT = 11
-PER_COMMIT = 12
-SETTLED_AT = 13
-INTERVAL = 14
-PREFETCH = 15
-CREDIT_ON_DELIVERY = 16
-WAITS_IN_CALL = 17
-IDLE_SETTLES = 18
-NUMBERS = 19
-
-# events that the actors bring about or notice (World.event)
-E_SEND = 0
-E_COMMIT = 1
-E_PROCESSED = 2
-E_ACKNOWLEDGE = 3
-E_CONSUMER_COMMIT = 4
-E_ACCEPT = 5
-E_ARRIVE = 6
-E_CONFIRMED = 7
-E_BY_RANGE = 8
-E_COMMIT_RETURNED = 9
-E_CONSUMER_COMMIT_RETURNED = 10
-E_TIMER = 11
-NAMED_EVENTS = 12
+_FRAME_OF_SLOT: Final = 0
+_FRAME_OF_LINK: Final = 1
+_BROKER_READS: Final = 2
+_PRODUCER_WAKES: Final = 3
+_PROCESSED: Final = 4
+_SYNCED: Final = 5
+_TIMER: Final = 6
+_CREDIT: Final = 7
 
 # what a consumer does
-_IDLE = 0
-_BUSY = 1
-_SETTLES = 2
-_AWAITS_ANSWER = 3
-_COMMITS = 4
-_AWAITS_COMMIT = 5
+_IDLE: Final = 0
+_BUSY: Final = 1
+_SETTLES: Final = 2
+_AWAITS_ANSWER: Final = 3
+_COMMITS: Final = 4
+_AWAITS_COMMIT: Final = 5
 
-BLOCKS = 4
-"""So many of its events may wait for something at a time."""
+NOTHING: Final = -1
+REFUSED: Final = -1
+UNKNOWN: Final = -2
 
-NOTHING = -1
+# registers: the state of the run
+NOW: Final = 0
+SERIAL: Final = 1
+CHANCE: Final = 2
+FREE: Final = 3  # the first free slot
+NEXT_KEY: Final = 4
+WORK_FIRST: Final = 5  # slots to look at
+WORK_LAST: Final = 6
+TO_DISPATCH: Final = 7
+UNSYNCED_FIRST: Final = 8  # slots and links that a sync has to take
+UNSYNCED_LAST: Final = 9
+TAKEN: Final = 10  # those that it is taking
+SYNCING: Final = 11
+NEXT_CONSUMER: Final = 12
+BROKER_FREE: Final = 13
+TIMED: Final = 14  # entries of the heap
+MOVED: Final = 15  # moves of the event that is asked about
+REFUSER: Final = 16
+REFUSER_ROLE: Final = 17
+ASKED_ROW: Final = 18
+ASKED_SIGNAL: Final = 19
 
+# registers: figures
+HAPPENED: Final = 20
+ACCEPTED: Final = 21
+PROCESSED: Final = 22
 
-class World(NamedTuple):
-    """All arrays; of 64-bit integers unless said otherwise.
+# registers: where things are, and how many there is room for
+HEAP: Final = 24
+HEAP_ROOM: Final = 25
+MOVES: Final = 26
+SLOTS: Final = 27
+FIRST_PRODUCER: Final = 28
+FIRST_CONSUMER: Final = 29
+QUEUE: Final = 30
+BROKER: Final = 31
+ACCEPTED_AT: Final = 32
+PROCESSED_AT: Final = 33
+CONFIRM_LATENCY: Final = 34
+DELIVERY_LATENCY: Final = 35
+INITIAL: Final = 36  # the row of a message that is not sent yet
+READY: Final = 37  # the list of the queue that holds what may be dispatched
+LISTS: Final = 38  # how many lists there are
+SCOPES_AT: Final = 39  # the scope of each: 0 producer, 1 queue, 2 consumer
 
-    Attributes:
-        successor: the row after a row at a signal (32 bits).
-        enabled: the events that a row allows of its own, then :data:`NOTHING`.
-        indexed: the broadcasts to which a row reacts, as bits.
-        delivered_by: the event by which a row may be delivered, or :data:`NOTHING`.
-        acknowledgeable: whether a row may be acknowledged.
-        awaits_answer: whether a row waits for the answer to an acknowledgement.
-        finished: whether nothing more can become of a row.
-        way: how each event is brought about.
-        roles: the groups that take part in an event, as bits.
-        bit: the bit of an event among those that take time, 0 for all others.
-        is_of_link: whether an event is of a link, not of a message.
-        sent_up: whether a frame goes to the broker.
-        broadcast_begin: where the broadcasts of an event begin in ``broadcast`` and ``broadcast_signal``.
-        broadcast: their numbers.
-        broadcast_signal: their signals.
-        scope: of each broadcast: 0 producer, 1 queue, 2 consumer, 3 broker.
-        relation: of each broadcast: 1 earlier, 2 later.
-        initial: the row in which each group begins.
-        number: the numbers of the simulation.
-        event: the events that the actors name.
-        spread: how the times of latency, sending, broker, sync and processing are distributed: 0 as they are, 1
-            exponentially, 2 evenly up to twice the time.
-        reg: the registers.
-        state, key, producer, consumer, flying, arrived, synced, queued, sent_at: of each slot.
-        linked: the broadcasts under which a slot is indexed.
-        next_free: the next free slot.
-        head, tail: of the list of a broadcast and an instance of its scope.
-        after, before: in these lists, by broadcast and slot.
-        group: the row of a group, by role and link.
-        link_flying, link_arrived, link_synced, link_queued, link_waits: of each link.
-        timer_at: when the timer of a link fires, 0 if it does not run.
-        sent, in_transaction, ready_at, socket_at, wakes_at, in_call, line_free, quota: of each producer.
-        acting, current, unsettled, consumed, down_free, out, is_due, inbox_head, inbox_tail: of each consumer.
-        inbox: the next slot in the library of a consumer, by slot.
-        sender_waits, consumer_waits: flags of producers and consumers that have something to try.
-        block_head: the first block of each link, then of each slot.
-        block_next, block_before, block_of, block_role, block_signal: of each block, :data:`BLOCKS` for a slot.
-        work: a ring of slots to look at.
-        in_work: whether a slot is in it.
-        unsynced, taken: what is to be synced and what is being synced: slots, and links as negative numbers.
-        times, payloads: the heap.
-        moved, moved_role, moved_to: the moves of one event.
-        accepted_at, processed_at: when the n-th message was.
-        confirm_latency, delivery_latency: of each message, by its number.
-    """
+# registers: the workload, in ticks and messages
+MESSAGES: Final = 40
+UP: Final = 41
+DOWN: Final = 42
+GROUP_COMMIT: Final = 43
+PER_COMMIT: Final = 44  # 0 without transactions
+SETTLED_AT: Final = 45
+INTERVAL: Final = 46
+PREFETCH: Final = 47  # 0 without a bound
+CREDIT_ON_DELIVERY: Final = 48
+WAITS_IN_CALL: Final = 49
+SETTLES_WHEN_IDLE: Final = 50
+TIMEOUT: Final = 51
+HALF_RTT: Final = 52  # a time with its distribution: 0 constant, 1 exponential, 2 uniform up to twice the mean
+SEND_TIME: Final = 54
+BROKER_TIME: Final = 56
+SYNC_TIME: Final = 58
+PROCESSING_TIME: Final = 60
 
-    successor: Any
-    enabled: Any
-    indexed: Any
-    delivered_by: Any
-    acknowledgeable: Any
-    awaits_answer: Any
-    finished: Any
-    way: Any
-    roles: Any
-    bit: Any
-    is_of_link: Any
-    sent_up: Any
-    broadcast_begin: Any
-    broadcast: Any
-    broadcast_signal: Any
-    scope: Any
-    relation: Any
-    initial: Any
-    number: Any
-    event: Any
-    spread: Any
-    reg: Any
-    state: Any
-    key: Any
-    producer: Any
-    consumer: Any
-    flying: Any
-    arrived: Any
-    synced: Any
-    queued: Any
-    sent_at: Any
-    linked: Any
-    next_free: Any
-    head: Any
-    tail: Any
-    after: Any
-    before: Any
-    group: Any
-    link_flying: Any
-    link_arrived: Any
-    link_synced: Any
-    link_queued: Any
-    link_waits: Any
-    timer_at: Any
-    sent: Any
-    in_transaction: Any
-    ready_at: Any
-    socket_at: Any
-    wakes_at: Any
-    in_call: Any
-    line_free: Any
-    quota: Any
-    acting: Any
-    current: Any
-    unsettled: Any
-    consumed: Any
-    down_free: Any
-    out: Any
-    is_due: Any
-    inbox_head: Any
-    inbox_tail: Any
-    inbox: Any
-    sender_waits: Any
-    consumer_waits: Any
-    block_head: Any
-    block_next: Any
-    block_before: Any
-    block_of: Any
-    block_role: Any
-    block_signal: Any
-    work: Any
-    in_work: Any
-    unsynced: Any
-    taken: Any
-    times: Any
-    payloads: Any
-    moved: Any
-    moved_role: Any
-    moved_to: Any
-    accepted_at: Any
-    processed_at: Any
-    confirm_latency: Any
-    delivery_latency: Any
+# registers: events that those who act bring about or notice
+E_SEND: Final = 64
+E_COMMIT: Final = 65
+E_PROCESSED: Final = 66
+E_ACKNOWLEDGE: Final = 67
+E_CONSUMER_COMMIT: Final = 68
+E_ACCEPT: Final = 69
+E_ARRIVE: Final = 70
+E_CONFIRMED: Final = 71
+E_BY_RANGE: Final = 72
+E_COMMIT_RETURNED: Final = 73
+E_CONSUMER_COMMIT_RETURNED: Final = 74
+
+# registers: the lists of all messages of a link that take part in its events
+ALL_OF_PRODUCER: Final = 76
+ALL_OF_CONSUMER: Final = 77
+
+REGISTERS: Final = 80
+
+# an event
+WAY: Final = 0
+ROLES: Final = 1  # the groups that take part, as bits
+SIGNAL: Final = 2  # that to its own message
+BIT: Final = 3  # of those that take time; 0 for all others
+OF_LINK: Final = 4
+BROADCASTS: Final = 5  # how many follow, each in three words
+TO_OTHERS: Final = 6
+
+# a broadcast of an event
+B_LIST: Final = 0
+B_SIGNAL: Final = 1
+B_LATER: Final = 2  # 1: earlier messages hear of a later one, 0: later ones of an earlier one
+BROADCAST_SIZE: Final = 3
+
+# how an event is brought about
+AT_ONCE: Final = 0
+FRAME: Final = 1
+SYNC: Final = 2
+DISPATCH: Final = 3
+TIMER: Final = 4
+
+# a row
+INDEXED: Final = 0  # the lists in which a message with this row stands, as bits
+FINISHED: Final = 1
+ACKNOWLEDGEABLE: Final = 2
+AWAITS_ANSWER: Final = 3
+DELIVERED_BY: Final = 4
+ENABLED: Final = 5  # events of its own, then NOTHING
+EVENTS_OF_A_ROW: Final = 24
+SUCCESSOR: Final = ENABLED + EVENTS_OF_A_ROW
+
+# what slots and links have in common
+NEXT_UNSYNCED: Final = 0
+FLYING: Final = 1  # frames that are on their way, as bits
+ARRIVED: Final = 2  # of them those that have come
+QUEUED: Final = 3  # 0, or what the next sync takes
+SYNCED: Final = 4
+FIRST_BLOCK: Final = 5  # who waits for this to move
+IS_LINK: Final = 6
+
+# a slot
+ROW: Final = 7
+KEY: Final = 8
+PRODUCER: Final = 9
+CONSUMER: Final = 10
+SENT_AT: Final = 11
+LINKED: Final = 12  # the lists in which it stands
+NEXT_FREE: Final = 13
+NEXT_WORK: Final = 14
+IN_WORK: Final = 15
+NEXT_IN_LIBRARY: Final = 16
+BLOCKS: Final = 17
+
+# a block: that an event of a slot waits for something to move
+BLOCK_NEXT: Final = 0
+BLOCK_BEFORE: Final = 1
+BLOCK_PLACE: Final = 2
+BLOCK_ROLE: Final = 3
+BLOCK_SIGNAL: Final = 4
+BLOCK_SLOT: Final = 5
+BLOCK_SIZE: Final = 6
+BLOCKS_OF_A_SLOT: Final = 3
+
+NEIGHBOURS: Final = BLOCKS + BLOCK_SIZE * BLOCKS_OF_A_SLOT  # in each list: behind, and before
+PER_LIST: Final = 2
+
+# a link, and the queue and the broker, which have its lists and groups
+NEXT_LINK: Final = 7
+GROUPS: Final = 8  # the row of each role
+ROLE_COUNT: Final = 7
+WAITS: Final = 15
+TIMER_AT: Final = 16
+IS_PRODUCER: Final = 17
+HAS_TO_ACT: Final = 18
+
+# a producer
+SENT: Final = 19
+IN_TRANSACTION: Final = 20
+READY_AT: Final = 21
+SOCKET_AT: Final = 22
+WAKES_AT: Final = 23
+IN_CALL: Final = 24
+LINE_FREE: Final = 25
+QUOTA: Final = 26
+
+# a consumer
+ACTING: Final = 19
+CURRENT: Final = 20
+UNSETTLED: Final = 21
+CONSUMED: Final = 22
+OUT: Final = 23
+IS_DUE: Final = 24
+DOWN_FREE: Final = 25
+LIBRARY_FIRST: Final = 26
+LIBRARY_LAST: Final = 27
+
+ENDS: Final = 28  # of each list: its first, and its last
+
+# an entry of the heap
+AT: Final = 0
+ORDER: Final = 1
+KIND: Final = 2
+SUBJECT: Final = 3
+EVENT: Final = 4
+ENTRY_SIZE: Final = 5
+
+# a move
+M_ROLE: Final = 0
+M_SUBJECT: Final = 1
+M_TARGET: Final = 2
+MOVE_SIZE: Final = 3
 
 
 # the heap
 
 
-def push(w: World, time: int, kind: int, subject: int, event: int) -> None:
+def push(m: Memory, time: int, kind: int, subject: int, event: int) -> None:
     """Something happens at ``time``; what happens at one time happens in the order in which it was pushed."""
-    reg, times, payloads = w.reg, w.times, w.payloads
-    serial = reg[SERIAL]
-    reg[SERIAL] = serial + 1
-    payload = kind | subject << 4 | event << 36
-    at = reg[TIMED]
-    reg[TIMED] = at + 1
-    while at > 0:
-        parent = (at - 1) >> 1
-        if times[parent, 0] < time or (times[parent, 0] == time and times[parent, 1] < serial):
+    order = m[SERIAL]
+    m[SERIAL] = order + 1
+    count = m[TIMED]
+    m[TIMED] = count + 1
+    base = m[HEAP]
+    while count > 0:
+        parent = (count - 1) >> 1
+        of = base + parent * ENTRY_SIZE
+        if m[of] < time or (m[of] == time and m[of + ORDER] < order):
             break
-        times[at, 0], times[at, 1], payloads[at] = times[parent, 0], times[parent, 1], payloads[parent]
-        at = parent
-    times[at, 0], times[at, 1], payloads[at] = time, serial, payload
+        put(m, base + count * ENTRY_SIZE, m[of], m[of + ORDER], m[of + KIND], m[of + SUBJECT], m[of + EVENT])
+        count = parent
+    put(m, base + count * ENTRY_SIZE, time, order, kind, subject, event)
 
 
-def pop(w: World) -> int:
-    """Take out the first of the heap, whose time it is now; its payload."""
-    reg, times, payloads = w.reg, w.times, w.payloads
-    found = payloads[0]
-    reg[NOW] = times[0, 0]
-    count = reg[TIMED] - 1
-    reg[TIMED] = count
-    time, serial, payload = times[count, 0], times[count, 1], payloads[count]
+def put(m: Memory, entry: int, time: int, order: int, kind: int, subject: int, event: int) -> None:  # noqa: PLR0913, PLR0917 - a record
+    """Write an entry of the heap."""
+    m[entry] = time
+    m[entry + ORDER] = order
+    m[entry + KIND] = kind
+    m[entry + SUBJECT] = subject
+    m[entry + EVENT] = event
+
+
+def pop(m: Memory) -> None:
+    """Take the first entry out of the heap."""
+    base, count = m[HEAP], m[TIMED] - 1
+    m[TIMED] = count
+    last = base + count * ENTRY_SIZE
+    time, order = m[last], m[last + ORDER]
     at = 0
     while True:
         child = 2 * at + 1
         if child >= count:
             break
-        other = child + 1
-        if other < count and (
-            times[other, 0] < times[child, 0] or (times[other, 0] == times[child, 0] and times[other, 1] < times[child, 1])
-        ):
-            child = other
-        if time < times[child, 0] or (time == times[child, 0] and serial < times[child, 1]):
+        of = base + child * ENTRY_SIZE
+        other = of + ENTRY_SIZE
+        if child + 1 < count and (m[other] < m[of] or (m[other] == m[of] and m[other + ORDER] < m[of + ORDER])):
+            child, of = child + 1, other
+        if time < m[of] or (time == m[of] and order < m[of + ORDER]):
             break
-        times[at, 0], times[at, 1], payloads[at] = times[child, 0], times[child, 1], payloads[child]
+        put(m, base + at * ENTRY_SIZE, m[of], m[of + ORDER], m[of + KIND], m[of + SUBJECT], m[of + EVENT])
         at = child
-    times[at, 0], times[at, 1], payloads[at] = time, serial, payload
-    return found
+    put(m, base + at * ENTRY_SIZE, time, order, m[last + KIND], m[last + SUBJECT], m[last + EVENT])
 
 
-def drawn(w: World, of: int, mean: int) -> int:
-    """A time of the given mean, as it is distributed."""
-    kind = w.spread[of]
-    if kind == 0 or mean == 0:
+def drawn(m: Memory, time: int) -> int:
+    """A time by its distribution; ``time`` is the register of its mean."""
+    mean, spread = m[time], m[time + 1]
+    if spread == 0 or mean == 0:
         return mean
-    state = w.reg[CHANCE]
-    state ^= (state << 13) & 0x7FFFFFFFFFFFFFFF
-    state ^= state >> 7
-    state ^= (state << 17) & 0x7FFFFFFFFFFFFFFF
-    w.reg[CHANCE] = state
-    part = ((state >> 10) + 0.5) / 9007199254740992.0
-    if kind == 1:
-        return int(-math.log(part) * mean)
-    return int(2.0 * part * mean)
+    state = m[CHANCE]
+    state ^= (state << 13) & 0xFFFFFFFF
+    state ^= state >> 17
+    state ^= (state << 5) & 0xFFFFFFFF
+    m[CHANCE] = state
+    part = (state + 0.5) / 4294967296.0
+    return int(-math.log(part) * mean) if spread == 1 else int(2.0 * part * mean)
 
 
-# blocks, lists, work
+# who waits for what
 
 
-def add_work(w: World, slot: int) -> None:
+def add_work(m: Memory, slot: int) -> None:
     """Look at ``slot`` soon."""
-    if w.in_work[slot] == 0:
-        w.in_work[slot] = 1
-        reg = w.reg
-        w.work[(reg[WORK_BEGIN] + reg[WORK_COUNT]) % w.work.shape[0]] = slot
-        reg[WORK_COUNT] += 1
+    if m[slot + IN_WORK] == 0:
+        m[slot + IN_WORK] = 1
+        m[slot + NEXT_WORK] = NOTHING
+        if m[WORK_FIRST] == NOTHING:
+            m[WORK_FIRST] = slot
+        else:
+            m[m[WORK_LAST] + NEXT_WORK] = slot
+        m[WORK_LAST] = slot
 
 
-def drop_block(w: World, block: int) -> None:
-    """The block waits no more."""
-    place, after, before = w.block_of[block], w.block_next[block], w.block_before[block]
-    if place == NOTHING:
-        return
-    if before == NOTHING:
-        w.block_head[place] = after
+def add_unsynced(m: Memory, subject: int) -> None:
+    """A slot or a link has something for the next sync."""
+    m[subject + QUEUED] = 1
+    m[subject + NEXT_UNSYNCED] = NOTHING
+    if m[UNSYNCED_FIRST] == NOTHING:
+        m[UNSYNCED_FIRST] = subject
     else:
-        w.block_next[before] = after
+        m[m[UNSYNCED_LAST] + NEXT_UNSYNCED] = subject
+    m[UNSYNCED_LAST] = subject
+
+
+def drop_block(m: Memory, block: int) -> None:
+    """The block waits no more."""
+    place, after, before = m[block + BLOCK_PLACE], m[block + BLOCK_NEXT], m[block + BLOCK_BEFORE]
+    if before == NOTHING:
+        m[place + FIRST_BLOCK] = after
+    else:
+        m[before + BLOCK_NEXT] = after
     if after != NOTHING:
-        w.block_before[after] = before
-    w.block_of[block] = NOTHING
+        m[after + BLOCK_BEFORE] = before
+    m[block + BLOCK_PLACE] = NOTHING
 
 
-def drop_blocks(w: World, slot: int) -> None:
+def drop_blocks(m: Memory, slot: int) -> None:
     """``slot`` waits for nothing."""
-    for each in range(BLOCKS):
-        drop_block(w, slot * BLOCKS + each)
+    for each in range(BLOCKS_OF_A_SLOT):
+        block = slot + BLOCKS + each * BLOCK_SIZE
+        if m[block + BLOCK_PLACE] != NOTHING:
+            drop_block(m, block)
 
 
-def block(w: World, slot: int, signal: int) -> None:
-    """``slot`` waits for what refused it last."""
-    for each in range(BLOCKS):
-        free = slot * BLOCKS + each
-        if w.block_of[free] == NOTHING:
-            role, refuser = w.reg[REFUSER_ROLE], w.reg[REFUSER]
-            place = w.group.shape[1] + refuser if role == 0 else refuser
-            first = w.block_head[place]
-            w.block_of[free], w.block_role[free], w.block_signal[free] = place, role, signal
-            w.block_next[free], w.block_before[free] = first, NOTHING
+def wait_for_refuser(m: Memory, slot: int, signal: int) -> None:
+    """``slot`` waits for what refused it last to move."""
+    for each in range(BLOCKS_OF_A_SLOT):
+        block = slot + BLOCKS + each * BLOCK_SIZE
+        if m[block + BLOCK_PLACE] == NOTHING:
+            place = m[REFUSER]
+            first = m[place + FIRST_BLOCK]
+            m[block + BLOCK_PLACE], m[block + BLOCK_ROLE], m[block + BLOCK_SIGNAL] = place, m[REFUSER_ROLE], signal
+            m[block + BLOCK_NEXT], m[block + BLOCK_BEFORE] = first, NOTHING
             if first != NOTHING:
-                w.block_before[first] = free
-            w.block_head[place] = free
+                m[first + BLOCK_BEFORE] = block
+            m[place + FIRST_BLOCK] = block
             return
 
 
-def wake_those_that_wait_for_slot(w: World, slot: int) -> None:
+def wake_those_that_wait_for_slot(m: Memory, slot: int) -> None:
     """``slot`` has moved."""
-    found = w.block_head[w.group.shape[1] + slot]
-    while found != NOTHING:
-        add_work(w, found // BLOCKS)
-        after = w.block_next[found]
-        drop_block(w, found)
-        found = after
+    block = m[slot + FIRST_BLOCK]
+    while block != NOTHING:
+        after = m[block + BLOCK_NEXT]
+        add_work(m, m[block + BLOCK_SLOT])
+        drop_block(m, block)
+        block = after
 
 
-def wake_those_that_wait_for_link(w: World, link: int, role: int, row: int) -> None:
+def wake_those_that_wait_for_group(m: Memory, link: int, role: int, row: int) -> None:
     """A group of ``link`` has moved to ``row``."""
-    found = w.block_head[link]
-    while found != NOTHING:
-        after = w.block_next[found]
-        if w.block_role[found] == role and w.successor[row, w.block_signal[found]] != REFUSED:
-            add_work(w, found // BLOCKS)
-            drop_block(w, found)
-        found = after
+    block = m[link + FIRST_BLOCK]
+    while block != NOTHING:
+        after = m[block + BLOCK_NEXT]
+        if m[block + BLOCK_ROLE] == role and m[row + SUCCESSOR + m[block + BLOCK_SIGNAL]] != REFUSED:
+            add_work(m, m[block + BLOCK_SLOT])
+            drop_block(m, block)
+        block = after
 
 
-def instance_of(w: World, broadcast: int, slot: int) -> int:
-    """Which list of a broadcast a slot belongs to; :data:`NOTHING` for a consumer that it has not."""
-    scope = w.scope[broadcast]
+# the lists in which messages stand that react to others
+
+
+def scope_of(m: Memory, at: int, slot: int) -> int:
+    """To which producer, queue or consumer the list number ``at`` of a slot belongs; :data:`NOTHING` if to none yet."""
+    scope = m[m[SCOPES_AT] + at]
     if scope == 0:
-        return w.producer[slot]
-    if scope == 2:
-        return w.consumer[slot]
-    return 0
+        return m[slot + PRODUCER]
+    if scope == 1:
+        return m[QUEUE]
+    return m[slot + CONSUMER]
 
 
-def index_slot(w: World, slot: int, wanted: int) -> None:
-    """Index ``slot`` under the broadcasts ``wanted`` and no others."""
-    changed = w.linked[slot] ^ wanted
-    for b in range(w.scope.shape[0]):
-        if changed >> b & 1:
-            instance = instance_of(w, b, slot)
-            if wanted >> b & 1:
-                if instance == NOTHING:
-                    wanted ^= 1 << b
-                else:
-                    link_in(w, b, instance, slot)
+def stand_in(m: Memory, slot: int, wanted: int) -> None:
+    """``slot`` is to stand in the lists ``wanted``, and no others."""
+    changed = m[slot + LINKED] ^ wanted
+    at = 0
+    while changed >> at:
+        if changed >> at & 1:
+            scope = scope_of(m, at, slot)
+            if not wanted >> at & 1:
+                link_out(m, at, scope, slot)
+            elif scope == NOTHING:
+                wanted ^= 1 << at
             else:
-                link_out(w, b, instance, slot)
-    w.linked[slot] = wanted
+                link_in(m, at, scope, slot)
+        at += 1
+    m[slot + LINKED] = wanted
 
 
-def link_in(w: World, b: int, instance: int, slot: int) -> None:
+def link_in(m: Memory, at: int, scope: int, slot: int) -> None:
     """Into the list, behind all with smaller keys."""
-    key, last = w.key[slot], w.tail[b, instance]
-    while last != NOTHING and w.key[last] > key:
-        last = w.before[b, last]
+    ends, here = scope + ENDS + PER_LIST * at, NEIGHBOURS + PER_LIST * at
+    key, last = m[slot + KEY], m[ends + 1]
+    while last != NOTHING and m[last + KEY] > key:
+        last = m[last + here + 1]
     if last == NOTHING:
-        following = w.head[b, instance]
-        w.head[b, instance] = slot
+        following = m[ends]
+        m[ends] = slot
     else:
-        following = w.after[b, last]
-        w.after[b, last] = slot
-    w.before[b, slot], w.after[b, slot] = last, following
+        following = m[last + here]
+        m[last + here] = slot
+    m[slot + here], m[slot + here + 1] = following, last
     if following == NOTHING:
-        w.tail[b, instance] = slot
+        m[ends + 1] = slot
     else:
-        w.before[b, following] = slot
+        m[following + here + 1] = slot
 
 
-def link_out(w: World, b: int, instance: int, slot: int) -> None:
+def link_out(m: Memory, at: int, scope: int, slot: int) -> None:
     """Out of the list."""
-    before, after = w.before[b, slot], w.after[b, slot]
+    ends, here = scope + ENDS + PER_LIST * at, NEIGHBOURS + PER_LIST * at
+    after, before = m[slot + here], m[slot + here + 1]
     if before == NOTHING:
-        w.head[b, instance] = after
+        m[ends] = after
     else:
-        w.after[b, before] = after
+        m[before + here] = after
     if after == NOTHING:
-        w.tail[b, instance] = before
+        m[ends + 1] = before
     else:
-        w.before[b, after] = before
+        m[after + here + 1] = before
 
 
 # events
 
 
-def add_move(w: World, role: int, subject: int, row: int, signal: int) -> int:
+def add_move(m: Memory, role: int, subject: int, row: int, signal: int) -> int:
     """Note where one participant would go."""
-    target = w.successor[row, signal]
-    reg = w.reg
+    target = m[row + SUCCESSOR + signal]
     if target == row:
         return _DONE
     if target == UNKNOWN:
-        reg[ROW], reg[SIGNAL] = row, signal
+        m[ASKED_ROW], m[ASKED_SIGNAL] = row, signal
         return _ASK
     if target == REFUSED:
-        reg[REFUSER_ROLE], reg[REFUSER] = role, subject
+        m[REFUSER_ROLE], m[REFUSER] = role, subject
         return _NO
-    at = reg[MOVES]
-    w.moved_role[at], w.moved[at], w.moved_to[at] = role, subject, target
-    reg[MOVES] = at + 1
+    move = m[MOVES] + m[MOVED] * MOVE_SIZE
+    m[move], m[move + M_SUBJECT], m[move + M_TARGET] = role, subject, target
+    m[MOVED] += 1
     return _DONE
 
 
-def link_of(w: World, role: int, slot: int) -> int:
-    """The link whose group takes part for ``slot``; :data:`NOTHING` for a consumer that it has not."""
-    producers = w.number[PRODUCERS]
-    if role <= 3:
-        return w.producer[slot]
-    if role <= 5:
-        return producers + w.consumer[slot] if w.consumer[slot] != NOTHING else NOTHING
-    return producers + w.number[CONSUMERS]
-
-
-def ask_groups(w: World, event: int, slot: int) -> int:
-    """Where the groups of an event of a message would go."""
-    roles, signal = w.roles[event], event * 4
-    for role in range(7):
-        if roles >> role & 1:
-            if role == 0:
-                answer = add_move(w, 0, slot, w.state[slot], signal)
-            else:
-                link = link_of(w, role, slot)
-                if link == NOTHING:
-                    continue
-                answer = add_move(w, role, link, w.group[role, link], signal)
-            if answer != _DONE:
-                return answer
-    return _DONE
-
-
-def ask_others(w: World, event: int, slot: int) -> int:
-    """Where other messages would go."""
-    key = w.key[slot]
-    for each in range(w.broadcast_begin[event], w.broadcast_begin[event + 1]):
-        b, signal = w.broadcast[each], w.broadcast_signal[each]
-        instance = instance_of(w, b, slot)
-        if instance == NOTHING:
+def ask_groups(m: Memory, event: int, slot: int) -> int:
+    """Where the message and the groups that take part in its event would go."""
+    roles, signal = m[event + ROLES], m[event + SIGNAL]
+    for role in range(ROLE_COUNT):
+        if roles >> role & 1 == 0:
             continue
-        if w.relation[b] == 2:
-            other = w.head[b, instance]
-            while other != NOTHING and w.key[other] < key:
-                answer = add_move(w, 0, other, w.state[other], signal)
-                if answer != _DONE:
-                    return answer
-                other = w.after[b, other]
+        if role == 0:
+            answer = add_move(m, 0, slot, m[slot + ROW], signal)
         else:
-            other = w.tail[b, instance]
-            while other != NOTHING and w.key[other] > key:
-                answer = add_move(w, 0, other, w.state[other], signal)
-                if answer != _DONE:
-                    return answer
-                other = w.before[b, other]
+            link = m[BROKER] if role == 6 else m[slot + PRODUCER] if role <= 3 else m[slot + CONSUMER]
+            if link == NOTHING:
+                continue
+            answer = add_move(m, role, link, m[link + GROUPS + role], signal)
+        if answer != _DONE:
+            return answer
     return _DONE
 
 
-def carry_out(w: World, slot: int) -> None:
-    """All that take part move."""
-    reg = w.reg
-    reg[EVENTS] += 1
-    for at in range(reg[MOVES]):
-        role, subject, target = w.moved_role[at], w.moved[at], w.moved_to[at]
+def ask_others(m: Memory, event: int, slot: int) -> int:
+    """Where other messages would go."""
+    key, broadcast = m[slot + KEY], event + TO_OTHERS
+    for _ in range(m[event + BROADCASTS]):
+        at, signal = m[broadcast], m[broadcast + B_SIGNAL]
+        scope = scope_of(m, at, slot)
+        if scope != NOTHING:
+            ends, here = scope + ENDS + PER_LIST * at, NEIGHBOURS + PER_LIST * at
+            if m[broadcast + B_LATER]:
+                other = m[ends]
+                while other != NOTHING and m[other + KEY] < key:
+                    answer = add_move(m, 0, other, m[other + ROW], signal)
+                    if answer != _DONE:
+                        return answer
+                    other = m[other + here]
+            else:
+                other = m[ends + 1]
+                while other != NOTHING and m[other + KEY] > key:
+                    answer = add_move(m, 0, other, m[other + ROW], signal)
+                    if answer != _DONE:
+                        return answer
+                    other = m[other + here + 1]
+        broadcast += BROADCAST_SIZE
+    return _DONE
+
+
+def carry_out(m: Memory, slot: int) -> None:
+    """All that take part move; ``slot`` is looked at anyway."""
+    m[HAPPENED] += 1
+    for each in range(m[MOVED]):
+        move = m[MOVES] + each * MOVE_SIZE
+        role, subject, target = m[move], m[move + M_SUBJECT], m[move + M_TARGET]
         if role == 0:
-            w.state[subject] = target
-            index_slot(w, subject, w.indexed[target])
-            wake_those_that_wait_for_slot(w, subject)
+            m[subject + ROW] = target
+            stand_in(m, subject, m[target + INDEXED])
+            wake_those_that_wait_for_slot(m, subject)
             if subject != slot:
-                add_work(w, subject)
-            w.link_waits[w.producer[subject]] = 1
-            if w.consumer[subject] != NOTHING:
-                w.link_waits[w.number[PRODUCERS] + w.consumer[subject]] = 1
+                add_work(m, subject)
+            m[m[subject + PRODUCER] + WAITS] = 1
+            if m[subject + CONSUMER] != NOTHING:
+                m[m[subject + CONSUMER] + WAITS] = 1
         else:
-            w.group[role, subject] = target
-            w.link_waits[subject] = 1
-            wake_those_that_wait_for_link(w, subject, role, target)
+            m[subject + GROUPS + role] = target
+            m[subject + WAITS] = 1
+            wake_those_that_wait_for_group(m, subject, role, target)
             if role == 5:
-                reg[TO_DISPATCH] = 1
-            elif role <= 3:
-                w.sender_waits[subject] = 1
-            elif role == 4:
-                w.consumer_waits[subject - w.number[PRODUCERS]] = 1
+                m[TO_DISPATCH] = 1
+            else:
+                m[subject + HAS_TO_ACT] = 1
 
 
-def perform(w: World, event: int, slot: int) -> int:
+def perform(m: Memory, event: int, slot: int) -> int:
     """One event of a message; what it came to."""
-    w.reg[MOVES] = 0
-    answer = ask_groups(w, event, slot)
+    m[MOVED] = 0
+    answer = ask_groups(m, event, slot)
     if answer == _DONE:
-        answer = ask_others(w, event, slot)
+        answer = ask_others(m, event, slot)
     if answer == _DONE:
-        carry_out(w, slot)
-        notice(w, event, slot)
+        carry_out(m, slot)
+        notice(m, event, slot)
     return answer
 
 
-def perform_of_link(w: World, event: int, link: int) -> int:
+def perform_of_link(m: Memory, event: int, link: int) -> int:
     """One event of a link: its groups, the broker and all its messages take part."""
-    w.reg[MOVES] = 0
-    roles, signal, producers = w.roles[event], event * 4, w.number[PRODUCERS]
-    for role in range(1, 7):
+    m[MOVED] = 0
+    roles, signal = m[event + ROLES], m[event + SIGNAL]
+    for role in range(1, ROLE_COUNT):
         if roles >> role & 1:
-            of = producers + w.number[CONSUMERS] if role == 6 else link
-            if w.group[role, of] != NOTHING:
-                answer = add_move(w, role, of, w.group[role, of], signal)
-                if answer != _DONE:
-                    return answer
-    b, instance = (0, link) if link < producers else (2, link - producers)
-    if roles & 1:
-        other = w.head[b, instance]
-        while other != NOTHING:
-            answer = add_move(w, 0, other, w.state[other], signal)
+            of = m[BROKER] if role == 6 else link
+            row = m[of + GROUPS + role]
+            answer = _DONE if row == NOTHING else add_move(m, role, of, row, signal)
             if answer != _DONE:
                 return answer
-            other = w.after[b, other]
-    carry_out(w, NOTHING)
-    w.link_waits[link] = 1
-    if link < producers:
-        w.sender_waits[link] = 1
-        if event == w.event[E_COMMIT_RETURNED]:
-            returns(w, link)
-    else:
-        w.consumer_waits[link - producers] = 1
-        if event == w.event[E_CONSUMER_COMMIT_RETURNED]:
-            w.acting[link - producers] = _IDLE
+    if roles & 1:
+        at = m[ALL_OF_PRODUCER] if m[link + IS_PRODUCER] else m[ALL_OF_CONSUMER]
+        other = m[link + ENDS + PER_LIST * at]
+        while other != NOTHING:
+            answer = add_move(m, 0, other, m[other + ROW], signal)
+            if answer != _DONE:
+                return answer
+            other = m[other + NEIGHBOURS + PER_LIST * at]
+    carry_out(m, NOTHING)
+    m[link + WAITS] = m[link + HAS_TO_ACT] = 1
+    if event == m[E_COMMIT_RETURNED]:
+        return_from_call(m, link)
+    elif event == m[E_CONSUMER_COMMIT_RETURNED]:
+        m[link + ACTING] = _IDLE
     return _DONE
 
 
-def returns(w: World, producer: int) -> None:
+def return_from_call(m: Memory, producer: int) -> None:
     """The call of a producer returns, and it works for its next message."""
-    if w.in_call[producer] == 1:
-        w.in_call[producer] = 0
-        w.ready_at[producer] = max(w.ready_at[producer], w.reg[NOW] + drawn(w, 1, w.number[SEND]))
+    if m[producer + IN_CALL]:
+        m[producer + IN_CALL] = 0
+        m[producer + READY_AT] = max(m[producer + READY_AT], m[NOW] + drawn(m, SEND_TIME))
 
 
-def notice(w: World, event: int, slot: int) -> None:
-    """What the actors and the figures make of an event that happened to ``slot``."""
-    named, reg = w.event, w.reg
-    producer = w.producer[slot]
-    if event == named[E_ACCEPT]:
-        w.accepted_at[reg[ACCEPTED]] = reg[NOW]
-        reg[ACCEPTED] += 1
-    elif event == named[E_CONFIRMED] or event == named[E_BY_RANGE]:
-        w.confirm_latency[w.key[slot]] = reg[NOW] - w.sent_at[slot]
-        reg[CONFIRMED] += 1
-        w.sender_waits[producer] = 1
-        returns(w, producer)
-    elif event == named[E_ARRIVE]:
-        consumer = w.consumer[slot]
-        w.inbox[slot] = NOTHING
-        if w.inbox_head[consumer] == NOTHING:
-            w.inbox_head[consumer] = slot
+def notice(m: Memory, event: int, slot: int) -> None:
+    """What those who act, and the figures, make of an event that happened to ``slot``."""
+    producer, consumer = m[slot + PRODUCER], m[slot + CONSUMER]
+    if event == m[E_ACCEPT]:
+        m[m[ACCEPTED_AT] + m[ACCEPTED]] = m[NOW]
+        m[ACCEPTED] += 1
+    elif event == m[E_CONFIRMED] or event == m[E_BY_RANGE]:  # noqa: PLR1714 - a set is slow
+        m[m[CONFIRM_LATENCY] + m[slot + KEY]] = m[NOW] - m[slot + SENT_AT]
+        return_from_call(m, producer)
+    elif event == m[E_ARRIVE]:
+        m[slot + NEXT_IN_LIBRARY] = NOTHING
+        if m[consumer + LIBRARY_FIRST] == NOTHING:
+            m[consumer + LIBRARY_FIRST] = slot
         else:
-            w.inbox[w.inbox_tail[consumer]] = slot
-        w.inbox_tail[consumer] = slot
-        w.consumer_waits[consumer] = 1
-    elif w.consumer[slot] != NOTHING:
-        w.consumer_waits[w.consumer[slot]] = 1
-    if w.way[event] == AT_ONCE:
-        w.sender_waits[producer] = 1
+            m[m[consumer + LIBRARY_LAST] + NEXT_IN_LIBRARY] = slot
+        m[consumer + LIBRARY_LAST] = slot
+    m[producer + HAS_TO_ACT] = 1
+    if consumer != NOTHING:
+        m[consumer + HAS_TO_ACT] = 1
 
 
 # frames
 
 
-def send_frame(w: World, event: int, slot: int) -> None:
+def send_frame(m: Memory, event: int, slot: int) -> None:
     """A frame of a message goes out: only messages take bandwidth."""
-    reg, number = w.reg, w.number
-    if event == w.event[E_ACCEPT]:
-        producer = w.producer[slot]
-        begin = max(reg[NOW], w.line_free[producer])
-        w.line_free[producer] = begin + number[UP]
-        w.socket_at[producer] = begin
-        arrives = begin + number[UP] + drawn(w, 0, number[HALF_RTT])
-        kind = _BROKER_READS if number[BROKER] > 0 else _FRAME_OF_SLOT
-    elif event == w.event[E_ARRIVE]:
-        consumer = w.consumer[slot]
-        begin = max(reg[NOW], w.down_free[consumer])
-        w.down_free[consumer] = begin + number[DOWN]
-        arrives, kind = begin + number[DOWN] + drawn(w, 0, number[HALF_RTT]), _FRAME_OF_SLOT
-    else:
-        arrives, kind = reg[NOW] + drawn(w, 0, number[HALF_RTT]), _FRAME_OF_SLOT
-    push(w, arrives, kind, slot, event)
+    begin, kind = m[NOW], _FRAME_OF_SLOT
+    if event == m[E_ACCEPT]:
+        producer = m[slot + PRODUCER]
+        m[producer + SOCKET_AT] = max(begin, m[producer + LINE_FREE])
+        begin = m[producer + LINE_FREE] = m[producer + SOCKET_AT] + m[UP]
+        if m[BROKER_TIME] > 0:
+            kind = _BROKER_READS
+    elif event == m[E_ARRIVE]:
+        consumer = m[slot + CONSUMER]
+        begin = m[consumer + DOWN_FREE] = max(begin, m[consumer + DOWN_FREE]) + m[DOWN]
+    push(m, begin + drawn(m, HALF_RTT), kind, slot, event)
 
 
 # what follows
 
 
-def look_at(w: World, slot: int) -> int:
-    """Bring about all that ``slot`` allows now; what it waits for is noted."""
-    drop_blocks(w, slot)
-    at = 0
-    while True:
-        event = w.enabled[w.state[slot], at]
-        if event == NOTHING:
-            break
+def look_at(m: Memory, slot: int) -> int:
+    """Bring about all that ``slot`` allows now, and note what the rest waits for."""
+    drop_blocks(m, slot)
+    at = m[slot + ROW] + ENABLED
+    while m[at] != NOTHING:
+        event = m[at]
         at += 1
-        way, bit = w.way[event], w.bit[event]
+        way, bit = m[event + WAY], m[event + BIT]
         if way == DISPATCH:
-            w.reg[TO_DISPATCH] = 1
+            m[TO_DISPATCH] = 1
             continue
-        if way == NEVER or way == TIMER:
-            continue
-        if way == FRAME:
-            if w.flying[slot] & bit == 0:
-                w.flying[slot] |= bit
-                send_frame(w, event, slot)
-                continue
-            if w.arrived[slot] & bit == 0:
-                continue
-        elif way == SYNC and w.synced[slot] & bit == 0:
-            if w.queued[slot] == 0:
-                w.queued[slot] = 1
-                w.unsynced[w.reg[UNSYNCED]] = slot
-                w.reg[UNSYNCED] += 1
-            continue
-        answer = perform(w, event, slot)
-        if answer == _ASK:
-            return FILL
-        if answer == _DONE:
-            w.flying[slot] &= ~bit
-            w.arrived[slot] &= ~bit
-            w.synced[slot] &= ~bit
-            drop_blocks(w, slot)
-            at = 0
-        else:
-            block(w, slot, event * 4 if w.reg[REFUSER_ROLE] else 0)
-    if w.finished[w.state[slot]] and w.flying[slot] == 0 and w.queued[slot] == 0:
-        release(w, slot)
-    return ENDED
-
-
-def release(w: World, slot: int) -> None:
-    """Nothing more can become of the message in ``slot``."""
-    index_slot(w, slot, 0)
-    w.state[slot] = NOTHING
-    w.next_free[slot] = w.reg[FREE]
-    w.reg[FREE] = slot
-
-
-def look_at_link(w: World, link: int) -> int:
-    """Bring about all that the groups of ``link`` allow now."""
-    begin, end = (1, 4) if link < w.number[PRODUCERS] else (4, 6)
-    role, at = begin, 0
-    while role < end:
-        row = w.group[role, link]
-        event = NOTHING if row == NOTHING else w.enabled[row, at]
-        if event == NOTHING:
-            role, at = role + 1, 0
-            continue
-        at += 1
-        way, bit = w.way[event], w.bit[event]
-        if way == NEVER or way == DISPATCH or w.is_of_link[event] == 0:
+        if way == TIMER:
             continue
         if way == FRAME:
-            if w.link_flying[link] & bit == 0:
-                w.link_flying[link] |= bit
-                push(w, w.reg[NOW] + drawn(w, 0, w.number[HALF_RTT]), _FRAME_OF_LINK, link, event)
+            if m[slot + FLYING] & bit == 0:
+                m[slot + FLYING] |= bit
+                send_frame(m, event, slot)
                 continue
-            if w.link_arrived[link] & bit == 0:
+            if m[slot + ARRIVED] & bit == 0:
                 continue
-        elif way == SYNC and w.link_synced[link] & bit == 0:
-            if w.link_queued[link] == 0:
-                w.link_queued[link] = 1
-                w.unsynced[w.reg[UNSYNCED]] = -1 - link
-                w.reg[UNSYNCED] += 1
+        elif way == SYNC and m[slot + SYNCED] & bit == 0:
+            if m[slot + QUEUED] == 0:
+                add_unsynced(m, slot)
             continue
-        elif way == TIMER:
-            answer = run_timer(w, event, link)
-            if answer == _ASK:
-                return FILL
-            continue
-        answer = perform_of_link(w, event, link)
-        if answer == _ASK:
-            return FILL
-        if answer == _DONE:
-            w.link_flying[link] &= ~bit
-            w.link_arrived[link] &= ~bit
-            w.link_synced[link] &= ~bit
-            role, at = begin, 0
-    return ENDED
-
-
-def run_timer(w: World, event: int, link: int) -> int:
-    """Start the timer of ``link`` as soon as it may fire, fire it when its time has come, stop it when it may not."""
-    signal = event * 4
-    may = True
-    for role in range(1, 4):
-        if w.roles[event] >> role & 1 and w.group[role, link] != NOTHING:
-            target = w.successor[w.group[role, link], signal]
-            if target == UNKNOWN:
-                w.reg[ROW], w.reg[SIGNAL] = w.group[role, link], signal
-                return _ASK
-            may = may and target != REFUSED
-    if not may:
-        w.timer_at[link] = 0
-        return _NO
-    now = w.reg[NOW]
-    if w.timer_at[link] == 0:
-        w.timer_at[link] = now + max(w.number[TIMEOUT], 1)
-        push(w, w.timer_at[link], _TIMER, link, 0)
-        return _NO
-    if now < w.timer_at[link]:
-        return _NO
-    answer = perform_of_link(w, event, link)
-    if answer == _DONE:
-        w.timer_at[link] = 0
-    return answer
-
-
-def send_next(w: World, producer: int) -> int:
-    """The next call of a producer, if it may be made now."""
-    reg, now = w.reg, w.reg[NOW]
-    if w.in_call[producer]:
-        return ENDED
-    open_ = w.in_transaction[producer]
-    done = w.sent[producer] >= w.quota[producer]
-    commits = w.number[PER_COMMIT] > 0 and open_ > 0 and (open_ >= w.number[PER_COMMIT] or done)
-    if done and not commits:
-        return ENDED
-    if commits:
-        answer = perform_of_link(w, w.event[E_COMMIT], producer)
-        if answer == _ASK:
-            return FILL
-        if answer == _DONE:
-            w.in_transaction[producer], w.in_call[producer] = 0, 1
-        return ENDED
-    at = max(w.ready_at[producer], w.socket_at[producer])
-    if at > now:
-        if w.wakes_at[producer] != at:
-            w.wakes_at[producer] = at
-            push(w, at, _PRODUCER, producer, 0)
-        return ENDED
-    slot = reg[FREE]
-    w.state[slot], w.key[slot], w.producer[slot], w.consumer[slot] = w.initial[0], reg[KEY], producer, NOTHING
-    w.flying[slot] = w.arrived[slot] = w.synced[slot] = w.queued[slot] = w.linked[slot] = 0
-    w.sent_at[slot] = now
-    answer = perform(w, w.event[E_SEND], slot)
-    if answer == _ASK:
-        return FILL
-    if answer == _NO:
-        return ENDED
-    reg[FREE] = w.next_free[slot]
-    reg[KEY] += 1
-    w.sent[producer] += 1
-    w.in_transaction[producer] += 1
-    w.in_call[producer] = w.number[WAITS_IN_CALL]
-    work_time = 0 if w.number[WAITS_IN_CALL] else drawn(w, 1, w.number[SEND])
-    w.ready_at[producer] = max(now + work_time, w.sent[producer] * w.number[INTERVAL])
-    w.sender_waits[producer] = 1
-    add_work(w, slot)
-    return ENDED
-
-
-def consume(w: World, consumer: int) -> int:
-    """What a consumer does next, until it has to wait for something."""
-    while True:
-        doing = w.acting[consumer]
-        if doing == _IDLE:
-            answer = take_next(w, consumer)
-        elif doing == _BUSY:
-            answer = finish(w, consumer)
-        elif doing == _SETTLES:
-            answer = settle(w, consumer)
-        elif doing == _AWAITS_ANSWER:
-            answer = _NO
-            if w.awaits_answer[w.state[w.current[consumer]]] == 0:
-                w.acting[consumer] = _IDLE
-                answer = _DONE
-        elif doing == _COMMITS:
-            answer = perform_of_link(w, w.event[E_CONSUMER_COMMIT], w.number[PRODUCERS] + consumer)
-            if answer == _DONE:
-                w.acting[consumer] = _AWAITS_COMMIT
-        else:
-            answer = _NO
+        answer = perform(m, event, slot)
         if answer == _ASK:
             return FILL
         if answer == _NO:
-            return ENDED
+            wait_for_refuser(m, slot, m[event + SIGNAL])
+            continue
+        forget_bit(m, slot, bit)
+        drop_blocks(m, slot)
+        at = m[slot + ROW] + ENABLED
+    if m[m[slot + ROW] + FINISHED] and m[slot + FLYING] == 0 and m[slot + QUEUED] == 0:
+        release(m, slot)
+    return ENDED
 
 
-def take_next(w: World, consumer: int) -> int:
+def forget_bit(m: Memory, subject: int, bit: int) -> None:
+    """What took time has happened."""
+    m[subject + FLYING] &= ~bit
+    m[subject + ARRIVED] &= ~bit
+    m[subject + SYNCED] &= ~bit
+
+
+def release(m: Memory, slot: int) -> None:
+    """Nothing more can become of the message in ``slot``."""
+    drop_blocks(m, slot)
+    stand_in(m, slot, 0)
+    m[slot + ROW] = NOTHING
+    m[slot + NEXT_FREE] = m[FREE]
+    m[FREE] = slot
+
+
+def look_at_link(m: Memory, link: int) -> int:
+    """Bring about all that the groups of ``link`` allow now."""
+    role = 1
+    while role < ROLE_COUNT:
+        at = m[link + GROUPS + role] + ENABLED
+        role += 1
+        while at >= ENABLED and m[at] != NOTHING:
+            answer = try_of_link(m, m[at], link)
+            at += 1
+            if answer == _ASK:
+                return FILL
+            if answer == _DONE:
+                role = 1
+                break
+    return ENDED
+
+
+def try_of_link(m: Memory, event: int, link: int) -> int:
+    """Bring an event of ``link`` about, if its time has come."""
+    way, bit = m[event + WAY], m[event + BIT]
+    if way == DISPATCH or m[event + OF_LINK] == 0:
+        return _NO
+    if way == TIMER:
+        return run_timer(m, event, link)
+    if way == FRAME:
+        if m[link + FLYING] & bit == 0:
+            m[link + FLYING] |= bit
+            push(m, m[NOW] + drawn(m, HALF_RTT), _FRAME_OF_LINK, link, event)
+            return _NO
+        if m[link + ARRIVED] & bit == 0:
+            return _NO
+    elif way == SYNC and m[link + SYNCED] & bit == 0:
+        if m[link + QUEUED] == 0:
+            add_unsynced(m, link)
+        return _NO
+    answer = perform_of_link(m, event, link)
+    if answer == _DONE:
+        forget_bit(m, link, bit)
+    return answer
+
+
+def run_timer(m: Memory, event: int, link: int) -> int:
+    """Start the timer of ``link`` as soon as it may fire, fire it when its time has come, stop it when it may not."""
+    signal = m[event + SIGNAL]
+    for role in range(1, ROLE_COUNT):
+        row = m[link + GROUPS + role]
+        if m[event + ROLES] >> role & 1 and row != NOTHING:
+            target = m[row + SUCCESSOR + signal]
+            if target == UNKNOWN:
+                m[ASKED_ROW], m[ASKED_SIGNAL] = row, signal
+                return _ASK
+            if target == REFUSED:
+                m[link + TIMER_AT] = 0
+                return _NO
+    if m[link + TIMER_AT] == 0:
+        m[link + TIMER_AT] = m[NOW] + m[TIMEOUT]
+        push(m, m[link + TIMER_AT], _TIMER, link, 0)
+        return _NO
+    if m[NOW] < m[link + TIMER_AT]:
+        return _NO
+    answer = perform_of_link(m, event, link)
+    if answer == _DONE:
+        m[link + TIMER_AT] = 0
+    return answer
+
+
+def produce(m: Memory, producer: int) -> int:
+    """The next call of a producer, if it may be made now."""
+    if m[producer + IN_CALL]:
+        return ENDED
+    sends = m[producer + SENT] < m[producer + QUOTA]
+    together = m[producer + IN_TRANSACTION]
+    if m[PER_COMMIT] > 0 and together > 0 and (together >= m[PER_COMMIT] or not sends):
+        answer = perform_of_link(m, m[E_COMMIT], producer)
+        if answer == _DONE:
+            m[producer + IN_TRANSACTION], m[producer + IN_CALL] = 0, 1
+        return FILL if answer == _ASK else ENDED
+    if not sends:
+        return ENDED
+    at = max(m[producer + READY_AT], m[producer + SOCKET_AT])
+    if at <= m[NOW]:
+        return send(m, producer)
+    if m[producer + WAKES_AT] != at:
+        m[producer + WAKES_AT] = at
+        push(m, at, _PRODUCER_WAKES, producer, 0)
+    return ENDED
+
+
+def send(m: Memory, producer: int) -> int:
+    """The producer sends its next message, if nothing refuses that."""
+    slot = m[FREE]
+    m[slot + ROW], m[slot + KEY], m[slot + SENT_AT] = m[INITIAL], m[NEXT_KEY], m[NOW]
+    m[slot + PRODUCER], m[slot + CONSUMER] = producer, NOTHING
+    m[slot + ARRIVED] = m[slot + SYNCED] = 0
+    answer = perform(m, m[E_SEND], slot)
+    if answer != _DONE:
+        m[slot + ROW] = NOTHING
+        return FILL if answer == _ASK else ENDED
+    m[FREE] = m[slot + NEXT_FREE]
+    m[NEXT_KEY] += 1
+    m[producer + SENT] += 1
+    m[producer + IN_TRANSACTION] += 1
+    m[producer + IN_CALL] = m[WAITS_IN_CALL]
+    worked = m[NOW] if m[WAITS_IN_CALL] else m[NOW] + drawn(m, SEND_TIME)
+    m[producer + READY_AT] = max(worked, m[producer + SENT] * m[INTERVAL])
+    m[producer + HAS_TO_ACT] = 1
+    add_work(m, slot)
+    return ENDED
+
+
+def consume(m: Memory, consumer: int) -> int:
+    """What a consumer does next, until it has to wait for something."""
+    answer = _DONE
+    while answer == _DONE:
+        doing, slot = m[consumer + ACTING], m[consumer + CURRENT]
+        answer = _NO
+        if doing == _IDLE:
+            answer = take_next(m, consumer)
+        elif doing == _BUSY:
+            answer = finish(m, consumer, slot)
+        elif doing == _SETTLES:
+            answer = settle(m, consumer, slot)
+        elif doing == _AWAITS_ANSWER:
+            if m[slot + ROW] == NOTHING or m[m[slot + ROW] + AWAITS_ANSWER] == 0:
+                m[consumer + ACTING] = _IDLE
+                answer = _DONE
+        elif doing == _COMMITS:
+            answer = perform_of_link(m, m[E_CONSUMER_COMMIT], consumer)
+            if answer == _DONE:
+                m[consumer + ACTING] = _AWAITS_COMMIT
+    return FILL if answer == _ASK else ENDED
+
+
+def take_next(m: Memory, consumer: int) -> int:
     """Take the next message from the library, which may have to acknowledge it first."""
-    slot = w.inbox_head[consumer]
+    slot = m[consumer + LIBRARY_FIRST]
     if slot == NOTHING:
         return _NO
-    row, reg = w.state[slot], w.reg
-    event = w.delivered_by[row]
-    answer = _NO
+    row, answer = m[slot + ROW], _NO
+    event = m[row + DELIVERED_BY]
     if event != NOTHING:
-        answer = perform(w, event, slot)
+        answer = perform(m, event, slot)
         if answer == _DONE:
-            w.inbox_head[consumer] = w.inbox[slot]
-            w.current[consumer], w.acting[consumer], w.is_due[consumer] = slot, _BUSY, 0
-            w.delivery_latency[w.key[slot]] = reg[NOW] - w.sent_at[slot]
-            reg[DELIVERED] += 1
-            add_work(w, slot)
-            push(w, reg[NOW] + drawn(w, 4, w.number[PROCESSING]), _PROCESSED, consumer, 0)
-            if w.number[PREFETCH] > 0 and w.number[CREDIT_ON_DELIVERY]:
-                push(w, reg[NOW] + drawn(w, 0, w.number[HALF_RTT]), _CREDIT, consumer, 0)
+            hand_over(m, consumer, slot)
             return _DONE
-    if answer == _NO and w.acknowledgeable[row]:
-        answer = perform(w, w.event[E_ACKNOWLEDGE], slot)
+    if answer == _NO and m[row + ACKNOWLEDGEABLE]:
+        answer = perform(m, m[E_ACKNOWLEDGE], slot)
         if answer == _DONE:
-            add_work(w, slot)
-            return _DONE
+            add_work(m, slot)
     return answer
 
 
-def finish(w: World, consumer: int) -> int:
+def hand_over(m: Memory, consumer: int, slot: int) -> None:
+    """The application has the message, and is busy with it."""
+    m[consumer + LIBRARY_FIRST] = m[slot + NEXT_IN_LIBRARY]
+    m[consumer + CURRENT], m[consumer + ACTING], m[consumer + IS_DUE] = slot, _BUSY, 0
+    m[m[DELIVERY_LATENCY] + m[slot + KEY]] = m[NOW] - m[slot + SENT_AT]
+    push(m, m[NOW] + drawn(m, PROCESSING_TIME), _PROCESSED, consumer, 0)
+    if m[PREFETCH] > 0 and m[CREDIT_ON_DELIVERY]:
+        push(m, m[NOW] + drawn(m, HALF_RTT), _CREDIT, consumer, 0)
+    add_work(m, slot)
+
+
+def finish(m: Memory, consumer: int, slot: int) -> int:
     """The application is done with its message, if the time has come."""
-    if w.is_due[consumer] == 0:
+    if m[consumer + IS_DUE] == 0:
         return _NO
-    slot, reg = w.current[consumer], w.reg
-    answer = perform(w, w.event[E_PROCESSED], slot)
+    answer = perform(m, m[E_PROCESSED], slot)
     if answer == _DONE:
-        add_work(w, slot)
-        w.processed_at[reg[PROCESSED]] = reg[NOW]
-        reg[PROCESSED] += 1
-        w.consumed[consumer] += 1
-        w.unsettled[consumer] += 1
-        w.acting[consumer] = _SETTLES
+        m[m[PROCESSED_AT] + m[PROCESSED]] = m[NOW]
+        m[PROCESSED] += 1
+        m[consumer + CONSUMED] += 1
+        m[consumer + UNSETTLED] += 1
+        m[consumer + ACTING] = _SETTLES
     return answer
 
 
-def settle(w: World, consumer: int) -> int:
+def settle(m: Memory, consumer: int, slot: int) -> int:
     """Acknowledge what the application has processed, if so many are together, or there are no more."""
-    slot, reg, number = w.current[consumer], w.reg, w.number
-    idle = number[IDLE_SETTLES] and w.inbox_head[consumer] == NOTHING
-    last = reg[PROCESSED] == number[MESSAGES]
-    commits = number[PER_COMMIT] > 0
-    if w.acknowledgeable[w.state[slot]] and (commits or w.unsettled[consumer] >= number[SETTLED_AT] or idle or last):
-        answer = perform(w, w.event[E_ACKNOWLEDGE], slot)
+    last, commits, row = m[PROCESSED] == m[MESSAGES], m[PER_COMMIT] > 0, m[slot + ROW]
+    together = commits or m[consumer + UNSETTLED] >= m[SETTLED_AT]
+    idle = m[SETTLES_WHEN_IDLE] and m[consumer + LIBRARY_FIRST] == NOTHING
+    if m[row + ACKNOWLEDGEABLE] and (together or idle or last):
+        answer = perform(m, m[E_ACKNOWLEDGE], slot)
         if answer != _DONE:
             return answer
-        add_work(w, slot)
         if not commits:
-            w.unsettled[consumer] = 0
-    w.acting[consumer] = _IDLE
-    if commits and (w.unsettled[consumer] >= number[PER_COMMIT] or last):
-        w.unsettled[consumer] = 0
-        w.acting[consumer] = _COMMITS
-    elif w.awaits_answer[w.state[slot]]:
-        w.acting[consumer] = _AWAITS_ANSWER
+            m[consumer + UNSETTLED] = 0
+    if commits and (m[consumer + UNSETTLED] >= m[PER_COMMIT] or last):
+        m[consumer + UNSETTLED] = 0
+        m[consumer + ACTING] = _COMMITS
+    elif m[m[slot + ROW] + AWAITS_ANSWER]:
+        m[consumer + ACTING] = _AWAITS_ANSWER
+    else:
+        m[consumer + ACTING] = _IDLE
+    add_work(m, slot)
     return _DONE
 
 
-def dispatch(w: World, ready: int) -> int:
+def dispatch(m: Memory) -> int:
     """Send the first message of the queue to the next consumer with room, and so on."""
-    consumers = w.number[CONSUMERS]
-    while True:
-        slot = w.head[ready, 0]
-        if slot == NOTHING:
-            return ENDED
-        event = NOTHING
-        at = 0
-        while w.enabled[w.state[slot], at] != NOTHING:
-            if w.way[w.enabled[w.state[slot], at]] == DISPATCH:
-                event = w.enabled[w.state[slot], at]
-                break
+    first = m[QUEUE] + ENDS + PER_LIST * m[READY]
+    while m[first] != NOTHING:
+        slot = m[first]
+        at = m[slot + ROW] + ENABLED
+        while m[at] != NOTHING and m[m[at] + WAY] != DISPATCH:
             at += 1
-        if event == NOTHING:
+        if m[at] == NOTHING:
             return ENDED
-        answer = _NO
-        for turn in range(consumers):
-            consumer = (w.reg[NEXT_CONSUMER] + turn) % consumers
-            most = w.number[PREFETCH]
-            if most > 0 and w.number[CREDIT_ON_DELIVERY] and w.out[consumer] >= most:
-                continue
-            w.consumer[slot] = consumer
-            answer = perform(w, event, slot)
-            if answer == _DONE:
-                w.out[consumer] += 1
-                w.reg[NEXT_CONSUMER] = (consumer + 1) % consumers
-                add_work(w, slot)
-                break
-            w.consumer[slot] = NOTHING
-            if answer == _ASK:
-                return FILL
+        answer = dispatch_to_one(m, m[at], slot)
         if answer != _DONE:
-            return ENDED
+            return FILL if answer == _ASK else ENDED
+    return ENDED
 
 
-def start_sync(w: World) -> None:
+def dispatch_to_one(m: Memory, event: int, slot: int) -> int:
+    """Send a message to the next consumer with room."""
+    begin = consumer = m[NEXT_CONSUMER]
+    while True:
+        following = m[consumer + NEXT_LINK]
+        if following == NOTHING:
+            following = m[FIRST_CONSUMER]
+        if not m[CREDIT_ON_DELIVERY] or m[PREFETCH] == 0 or m[consumer + OUT] < m[PREFETCH]:
+            m[slot + CONSUMER] = consumer
+            answer = perform(m, event, slot)
+            if answer == _DONE:
+                m[consumer + OUT] += 1
+                m[NEXT_CONSUMER] = following
+                add_work(m, slot)
+                return _DONE
+            m[slot + CONSUMER] = NOTHING
+            if answer == _ASK:
+                return _ASK
+        consumer = following
+        if consumer == begin:
+            return _NO
+
+
+# syncs
+
+
+def start_sync(m: Memory) -> None:
     """Sync what is written: all of it, or the first."""
-    reg = w.reg
-    if reg[SYNCING] or reg[UNSYNCED] == 0:
+    if m[SYNCING] or m[UNSYNCED_FIRST] == NOTHING:
         return
-    count = reg[UNSYNCED] if w.number[GROUP_COMMIT] else 1
-    for at in range(count):
-        w.taken[at] = w.unsynced[at]
-    for at in range(count, reg[UNSYNCED]):
-        w.unsynced[at - count] = w.unsynced[at]
-    reg[UNSYNCED] -= count
-    reg[TAKEN], reg[SYNCING] = count, 1
-    for at in range(count):
-        note_taken(w, w.taken[at])
-    push(w, reg[NOW] + drawn(w, 3, w.number[SYNC_TIME]), _SYNCED, 0, 0)
+    subject = m[TAKEN] = m[UNSYNCED_FIRST]
+    m[UNSYNCED_FIRST] = NOTHING
+    while subject != NOTHING:
+        m[subject + QUEUED] = bits_to_sync(m, subject)
+        after = m[subject + NEXT_UNSYNCED]
+        if not m[GROUP_COMMIT]:
+            m[UNSYNCED_FIRST] = after
+            m[subject + NEXT_UNSYNCED] = after = NOTHING
+        subject = after
+    m[SYNCING] = 1
+    push(m, m[NOW] + drawn(m, SYNC_TIME), _SYNCED, 0, 0)
 
 
-def note_taken(w: World, subject: int) -> None:
-    """What the sync takes of a slot or a link is what it has written by now."""
-    if subject >= 0:
-        w.queued[subject] = sync_bits(w, w.state[subject])
-        return
+def bits_to_sync(m: Memory, subject: int) -> int:
+    """The syncs for which a slot or a link waits, as bits: what it has written by now."""
+    if not m[subject + IS_LINK]:
+        return bits_of_row(m, m[subject + ROW])
     bits = 0
-    for role in range(1, 6):
-        row = w.group[role, -1 - subject]
+    for role in range(1, ROLE_COUNT):
+        row = m[subject + GROUPS + role]
         if row != NOTHING:
-            bits |= sync_bits(w, row)
-    w.link_queued[-1 - subject] = bits
+            bits |= bits_of_row(m, row)
+    return bits
 
 
-def sync_bits(w: World, row: int) -> int:
-    """The bits of the syncs that a row waits for."""
-    bits, at = 0, 0
-    while w.enabled[row, at] != NOTHING:
-        if w.way[w.enabled[row, at]] == SYNC:
-            bits |= w.bit[w.enabled[row, at]]
+def bits_of_row(m: Memory, row: int) -> int:
+    """The syncs for which a row waits."""
+    bits, at = 0, row + ENABLED
+    while m[at] != NOTHING:
+        if m[m[at] + WAY] == SYNC:
+            bits |= m[m[at] + BIT]
         at += 1
     return bits
 
 
-def end_sync(w: World) -> None:
+def end_sync(m: Memory) -> None:
     """What the sync took is on stable storage."""
-    reg = w.reg
-    for at in range(reg[TAKEN]):
-        subject = w.taken[at]
-        if subject >= 0:
-            w.synced[subject] |= w.queued[subject]
-            w.queued[subject] = 0
-            add_work(w, subject)
+    subject = m[TAKEN]
+    while subject != NOTHING:
+        after = m[subject + NEXT_UNSYNCED]
+        m[subject + SYNCED] |= m[subject + QUEUED]
+        m[subject + QUEUED] = 0
+        if m[subject + IS_LINK]:
+            m[subject + WAITS] = 1
         else:
-            w.link_synced[-1 - subject] |= w.link_queued[-1 - subject]
-            w.link_queued[-1 - subject] = 0
-            w.link_waits[-1 - subject] = 1
-    reg[TAKEN] = reg[SYNCING] = 0
+            add_work(m, subject)
+        subject = after
+    m[SYNCING] = 0
 
 
-def happen(w: World, payload: int) -> None:
-    """What was to happen now."""
-    kind, subject, event = payload & 15, payload >> 4 & 0xFFFFFFFF, payload >> 36
+# time
+
+
+def happen(m: Memory) -> None:
+    """What is the first to happen happens."""
+    entry = m[HEAP]
+    m[NOW] = m[entry]
+    kind, subject, event = m[entry + KIND], m[entry + SUBJECT], m[entry + EVENT]
+    pop(m)
     if kind == _FRAME_OF_SLOT:
-        if is_enabled(w, w.state[subject], event):
-            w.arrived[subject] |= w.bit[event]
+        if allows(m, m[subject + ROW], event):
+            m[subject + ARRIVED] |= m[event + BIT]
         else:
-            w.flying[subject] &= ~w.bit[event]
-        add_work(w, subject)
-    elif kind == _FRAME_OF_LINK:
-        w.link_arrived[subject] |= w.bit[event]
-        w.link_waits[subject] = 1
+            m[subject + FLYING] &= ~m[event + BIT]
+        add_work(m, subject)
     elif kind == _BROKER_READS:
-        done = max(w.reg[NOW], w.reg[BROKER_FREE]) + drawn(w, 2, w.number[BROKER])
-        w.reg[BROKER_FREE] = done
-        push(w, done, _FRAME_OF_SLOT, subject, event)
-    elif kind == _PRODUCER:
-        w.sender_waits[subject] = 1
-    elif kind == _PROCESSED:
-        w.is_due[subject] = 1
-        w.consumer_waits[subject] = 1
+        m[BROKER_FREE] = max(m[NOW], m[BROKER_FREE]) + drawn(m, BROKER_TIME)
+        push(m, m[BROKER_FREE], _FRAME_OF_SLOT, subject, event)
     elif kind == _SYNCED:
-        end_sync(w)
+        end_sync(m)
+    elif kind == _CREDIT:
+        m[subject + OUT] -= 1
+        m[TO_DISPATCH] = 1
+    elif kind == _FRAME_OF_LINK:
+        m[subject + ARRIVED] |= m[event + BIT]
+        m[subject + WAITS] = 1
     elif kind == _TIMER:
-        w.link_waits[subject] = 1
+        m[subject + WAITS] = 1
     else:
-        w.out[subject] -= 1
-        w.reg[TO_DISPATCH] = 1
+        if kind == _PROCESSED:
+            m[subject + IS_DUE] = 1
+        m[subject + HAS_TO_ACT] = 1
 
 
-def is_enabled(w: World, row: int, event: int) -> bool:
+def allows(m: Memory, row: int, event: int) -> bool:
     """Whether a row allows an event of its own."""
-    at = 0
-    while w.enabled[row, at] != NOTHING:
-        if w.enabled[row, at] == event:
+    at = row + ENABLED
+    while m[at] != NOTHING:
+        if m[at] == event:
             return True
         at += 1
     return False
 
 
-def run(w: World, ready: int) -> int:
-    """Run until nothing is left to happen; what is missing otherwise.  ``ready`` is the broadcast of the queue."""
-    reg = w.reg
-    links = w.group.shape[1]
+def settle_down(m: Memory) -> int:
+    """Do all that takes no time; :data:`ENDED` when nothing is left of that."""
     while True:
-        if reg[FREE] == NOTHING or reg[TIMED] + w.state.shape[0] + 64 > w.payloads.shape[0]:
+        if m[FREE] == NOTHING or m[TIMED] + m[SLOTS] + 64 > m[HEAP_ROOM]:
             return GROW
-        code = ENDED
-        if reg[WORK_COUNT] > 0:
-            slot = w.work[reg[WORK_BEGIN]]
-            w.in_work[slot] = 0
-            if w.state[slot] != NOTHING:
-                code = look_at(w, slot)
-            if code == ENDED:
-                reg[WORK_BEGIN] = (reg[WORK_BEGIN] + 1) % w.work.shape[0]
-                reg[WORK_COUNT] -= 1
-            else:
-                w.in_work[slot] = 1
-                return code
+        slot = m[WORK_FIRST]
+        if slot != NOTHING:
+            if m[slot + ROW] != NOTHING and look_at(m, slot) == FILL:
+                return FILL
+            m[WORK_FIRST] = m[slot + NEXT_WORK]
+            m[slot + IN_WORK] = 0
             continue
-        busy = False
-        for link in range(links - 1):
-            if w.link_waits[link]:
-                w.link_waits[link] = 0
-                code = look_at_link(w, link)
-                if code != ENDED:
-                    w.link_waits[link] = 1
-                    return code
-                busy = True
-        if reg[TO_DISPATCH] and reg[WORK_COUNT] == 0:
-            reg[TO_DISPATCH] = 0
-            code = dispatch(w, ready)
-            if code != ENDED:
-                reg[TO_DISPATCH] = 1
-                return code
-            busy = True
-        for producer in range(w.number[PRODUCERS]):
-            if w.sender_waits[producer] and reg[FREE] != NOTHING:
-                w.sender_waits[producer] = 0
-                code = send_next(w, producer)
-                if code != ENDED:
-                    w.sender_waits[producer] = 1
-                    return code
-                busy = True
-        for consumer in range(w.number[CONSUMERS]):
-            if w.consumer_waits[consumer]:
-                w.consumer_waits[consumer] = 0
-                code = consume(w, consumer)
-                if code != ENDED:
-                    w.consumer_waits[consumer] = 1
-                    return code
-                busy = True
-        if busy:
+        if m[TO_DISPATCH]:
+            if dispatch(m) == FILL:
+                return FILL
+            m[TO_DISPATCH] = 0
             continue
-        start_sync(w)
-        if reg[TIMED] == 0:
+        code = visit_links(m)
+        if code != GROW:
+            return code
+
+
+def visit_links(m: Memory) -> int:
+    """Let each link do what it has to; :data:`GROW` if one had, and what follows comes first."""
+    link = m[FIRST_PRODUCER]
+    while link != NOTHING:
+        if m[link + WAITS]:
+            m[link + WAITS] = 0
+            if look_at_link(m, link) == FILL:
+                m[link + WAITS] = 1
+                return FILL
+            return GROW
+        if m[link + HAS_TO_ACT]:
+            m[link + HAS_TO_ACT] = 0
+            code = produce(m, link) if m[link + IS_PRODUCER] else consume(m, link)
+            if code == FILL:
+                m[link + HAS_TO_ACT] = 1
+                return FILL
+            return GROW
+        link = m[link + NEXT_LINK]
+    return ENDED
+
+
+def run(m: Memory) -> int:
+    """Run until nothing is left to happen, or something is missing: which of that."""
+    while True:
+        code = settle_down(m)
+        if code != ENDED:
+            return code
+        start_sync(m)
+        if m[TIMED] == 0:
             return ENDED
-        happen(w, pop(w))
+        happen(m)
 
 
 FUNCTIONS = (
-    *(push, pop, drawn, add_work, drop_block, drop_blocks, block, wake_those_that_wait_for_slot),
-    *(wake_those_that_wait_for_link, instance_of, link_in, link_out, index_slot, add_move, link_of, ask_groups),
-    *(ask_others, carry_out, returns, notice, perform, perform_of_link, send_frame, release, look_at, run_timer),
-    *(look_at_link, send_next, take_next, finish, settle, consume, dispatch, sync_bits, note_taken, start_sync),
-    *(end_sync, is_enabled, happen, run),
+    *(put, push, pop, drawn, add_work, add_unsynced, drop_block, drop_blocks, wait_for_refuser),
+    *(wake_those_that_wait_for_slot, wake_those_that_wait_for_group, scope_of, link_in, link_out, stand_in, add_move),
+    *(ask_groups, ask_others, carry_out, return_from_call, notice, perform, perform_of_link, send_frame, forget_bit),
+    *(release, look_at, run_timer, try_of_link, look_at_link, send, produce, hand_over, take_next, finish, settle),
+    *(consume, dispatch_to_one, dispatch, bits_of_row, bits_to_sync, start_sync, end_sync, allows, happen),
+    *(visit_links, settle_down, run),
 )
 """In the order in which they call each other, callees first."""

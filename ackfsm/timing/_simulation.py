@@ -10,15 +10,15 @@ from __future__ import annotations
 import dataclasses
 import enum
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
-from ackfsm.engine.core.automaton import LazyProduct
-from ackfsm.engine.core.model import BoundEvent, EngineModel, IndexRelation, Role
+from ackfsm.engine.core.automaton import REFUSED, LazyProduct
+from ackfsm.engine.core.model import EngineModel, IndexRelation, Role
 from ackfsm.engine.core.names import FRAMES, Agent, Event
 from ackfsm.tables import IndexKind, Specification
 from ackfsm.terms import Configuration, DefectError
@@ -31,10 +31,9 @@ __all__ = ["Simulated", "Spread", "simulate"]
 _TICKS: Final = 10**12
 """In a second."""
 
-_EVENTS_OF_A_ROW: Final = 24
-_FIRST_SLOTS: Final = 1_024
-_FIRST_ROWS: Final = 256
-_RELATIONS: Final = len(IndexRelation)
+_APPLICATION: Final = "application"
+_FIRST_SLOTS: Final = 256
+_FIRST_WORDS: Final = 1 << 18
 
 
 class Spread(enum.IntEnum):
@@ -91,306 +90,345 @@ def simulate(
     ``spreads`` says how times are distributed, by their names: ``rtt``, ``send_time``, ``broker_time``, ``sync_time``,
     ``processing_time``.
     """
-    run = _Run(model or EngineModel(specification), configuration, waits_of(specification, configuration), work)
-    return run.run(messages, spreads or {}, seed)
+    waits = waits_of(specification, configuration)
+    return _Run(model or EngineModel(specification), configuration, waits, work, messages).run(spreads or {}, seed)
 
 
-_SPREAD_OF: Final = ("rtt", "send_time", "broker_time", "sync_time", "processing_time")
+class _Memory:
+    """The memory of the kernel, which grows at its end."""
+
+    def __init__(self, *, compiled: bool) -> None:
+        self.words: Any = np.zeros(_FIRST_WORDS, np.int64) if compiled else []
+        self._compiled = compiled
+        self._used = 0
+
+    def room(self, words: int, of: int = 0) -> int:
+        """The address of so many new words, each of them ``of``."""
+        begin = self._used
+        self._used += words
+        if not self._compiled:
+            self.words.extend([of] * words)
+            return begin
+        if self._used > len(self.words):
+            self.words = np.concatenate([self.words, np.zeros(max(self._used, 2 * len(self.words)), np.int64)])
+        self.words[begin : self._used] = of
+        return begin
+
+    def write(self, begin: int, words: Sequence[int]) -> None:
+        """Write ``words`` from address ``begin`` on."""
+        self.words[begin : begin + len(words)] = words
+
+    def read(self, begin: int, words: int) -> np.ndarray[Any, Any]:
+        """So many words from address ``begin`` on."""
+        return np.array(self.words[begin : begin + words], np.int64)
 
 
 class _Rows:
-    """The states of all products of machines, numbered as they are met, and what the tables say of them."""
+    """The states of all products of machines, as the kernel knows them: each gets its record when it is first met."""
 
-    def __init__(self, automata: Mapping[int, LazyProduct[Any]], ways: np.ndarray[Any, Any], signals: int) -> None:
-        self._automata, self._ways = automata, ways
-        self._numbers: dict[tuple[int, int], int] = {}
-        self._known: list[tuple[int, int]] = []
-        self.arrays: dict[str, np.ndarray[Any, Any]] = {
-            "successor": np.full((_FIRST_ROWS, signals), k.UNKNOWN, np.int32),
-            "enabled": np.full((_FIRST_ROWS, _EVENTS_OF_A_ROW), k.NOTHING, np.int64),
-            **{name: np.zeros(_FIRST_ROWS, np.int64) for name in ("indexed", "acknowledgeable", "awaits_answer")},
-            "delivered_by": np.full(_FIRST_ROWS, k.NOTHING, np.int64),
-            "finished": np.zeros(_FIRST_ROWS, np.int64),
-        }
+    def __init__(
+        self,
+        memory: _Memory,
+        automata: Mapping[int, LazyProduct[Any]],
+        events: Mapping[int, int],
+        lists: Mapping[int, int],
+    ) -> None:
+        """``events`` and ``lists`` are the addresses of events and the numbers of lists, by their numbers."""
+        self._memory, self._automata, self._events, self._lists = memory, automata, events, lists
+        self._addresses: dict[tuple[int, int], int] = {}
+        self._states: dict[int, tuple[int, int]] = {}
 
     def row(self, role: int, state: int) -> int:
-        """The row of a state, which may be a new one."""
-        found = self._numbers.get((role, state))
+        """The address of a state, which may be a new one."""
+        found = self._addresses.get((role, state))
         if found is None:
-            found = self._numbers[role, state] = len(self._known)
-            self._known.append((role, state))
-            if found == len(self.arrays["indexed"]):
-                self.arrays = {name: np.concatenate([old, _blank(old)]) for name, old in self.arrays.items()}
-            self._describe(found, role, state)
+            columns = self._automata[role].columns
+            found = self._memory.room(k.SUCCESSOR + len(columns), k.UNKNOWN)
+            self._addresses[role, state], self._states[found] = found, (role, state)
+            self._memory.write(found, self._described(role, state))
+            unmoved = [k.UNKNOWN if column is not None else found for column in columns]
+            self._memory.write(found + k.SUCCESSOR, unmoved)
         return found
 
     def fill(self, row: int, signal: int) -> None:
         """Ask the tables for the row after ``row``."""
-        role, state = self._known[row]
+        role, state = self._states[row]
         target = self._automata[role].fill(signal, state)
-        after = k.REFUSED if target == k.REFUSED else self.row(role, target)  # it may make the arrays longer
-        self.arrays["successor"][row, signal] = after
+        after = k.REFUSED if target == REFUSED else self.row(role, target)
+        self._memory.words[row + k.SUCCESSOR + signal] = after
 
-    def _describe(self, row: int, role: int, state: int) -> None:
-        automaton, arrays = self._automata[role], self.arrays
-        unmoved = [signal for signal, column in enumerate(automaton.columns) if column is None]
-        arrays["successor"][row, unmoved] = row
+    def _described(self, role: int, state: int) -> list[int]:
+        automaton = self._automata[role]
         facts = automaton.facts[state]
-        events = [event.number for event in facts.enabled if self._ways[event.number] != k.NEVER]
-        if len(events) >= _EVENTS_OF_A_ROW:
-            raise DefectError(f"a state allows {len(events)} events, more than the simulation has room for")
-        arrays["enabled"][row, : len(events)] = events
-        arrays["indexed"][row] = sum(1 << broadcast.number for broadcast in facts.indexed_under)
-        if role == Role.COPY:
-            arrays["finished"][row] = automaton.is_finished(state)
-            arrays["acknowledgeable"][row] = facts.acknowledgeable
-            arrays["awaits_answer"][row] = facts.ack_pending
-            arrays["delivered_by"][row] = k.NOTHING if facts.delivery_event is None else facts.delivery_event.number
-
-
-def _blank(like: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """As many rows more, without anything in them."""
-    return np.full_like(like, k.UNKNOWN if like.dtype == np.int32 else k.NOTHING if like.ndim > 1 else 0)
+        words = [k.NOTHING] * k.SUCCESSOR
+        words[k.INDEXED] = sum(1 << self._lists[b.number] for b in facts.indexed_under if b.number in self._lists)
+        words[k.FINISHED] = role == Role.COPY and automaton.is_finished(state)
+        words[k.ACKNOWLEDGEABLE] = facts.acknowledgeable
+        words[k.AWAITS_ANSWER] = facts.ack_pending
+        if facts.delivery_event is not None:
+            words[k.DELIVERED_BY] = self._events[facts.delivery_event.number]
+        enabled = [self._events[event.number] for event in facts.enabled if event.agent in _WAYS]
+        if len(enabled) >= k.EVENTS_OF_A_ROW:
+            raise DefectError(f"a state allows {len(enabled)} events, more than the simulation has room for")
+        words[k.ENABLED : k.ENABLED + len(enabled)] = enabled
+        return words
 
 
 _WAYS: Final[Mapping[str, int]] = MappingProxyType(
-    {Agent.LIBRARY: k.AT_ONCE, Agent.BROKER: k.AT_ONCE, Agent.QUEUE: k.DISPATCH, Agent.TIMER: k.TIMER}
+    {
+        **dict.fromkeys(FRAMES, k.FRAME),
+        Agent.LIBRARY: k.AT_ONCE,
+        Agent.BROKER: k.AT_ONCE,
+        Agent.DISK: k.AT_ONCE,  # what is written is; a sync takes its time
+        Agent.QUEUE: k.DISPATCH,
+        Agent.TIMER: k.TIMER,
+    }
 )
+"""How the events of an agent are brought about; those of all others are not."""
+
+_ACTED: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        k.E_COMMIT: "commit_called",
+        k.E_PROCESSED: "processed",
+        k.E_ACKNOWLEDGE: "acknowledge",
+        k.E_CONSUMER_COMMIT: "consumer_commit_called",
+        k.E_ACCEPT: "accept",
+        k.E_ARRIVE: "arrive",
+        k.E_CONFIRMED: "confirmed",
+        k.E_BY_RANGE: "confirmed_by_range",
+        k.E_COMMIT_RETURNED: "commit_returned",
+        k.E_CONSUMER_COMMIT_RETURNED: "consumer_commit_returned",
+    }
+)
+_OF_A_PRODUCER: Final = (Role.PRODUCER, Role.WINDOW, Role.UNCONFIRMED)
+_OF_A_CONSUMER: Final = (Role.CONSUMER, Role.PREFETCH)
 
 
 class _Run:
-    def __init__(self, model: EngineModel, configuration: Configuration, waits: Waits, work: Workload) -> None:
-        self.model, self.waits, self.work = model, waits, work
-        self.configuration = configuration
-        self.events = tuple(model.events.values())
-        self.links = work.producers + work.consumers + 1
-        self.automata = {Role.COPY: model.copy_automaton(configuration, configuration, 1)}
-        self.automata |= {role: model.group_automaton(role, configuration) for role in Role if role is not Role.COPY}
-        self.arrays = self._of_events()
-        self.rows = _Rows(
-            {int(role): automaton for role, automaton in self.automata.items()},
-            self.arrays["way"],
-            len(self.events) * _RELATIONS,
-        )
+    """One simulation: builds the memory, and answers what the kernel asks."""
 
-    def _way(self, event: BoundEvent) -> int:
-        if event.agent == Agent.DISK:
-            return k.SYNC if event.name in self._syncs else k.AT_ONCE
-        if event.agent in FRAMES:
-            return k.FRAME
-        return _WAYS.get(event.agent, k.NEVER)
-
-    def _of_events(self) -> dict[str, np.ndarray[Any, Any]]:
-        self._syncs = {record.sync for record in self.model.table.journal_records.values()}
-        ways = [self._way(event) for event in self.events]
-        bits, taken = list[int](), 0
-        for way in ways:
-            bits.append(1 << taken if way in {k.FRAME, k.SYNC} else 0)
-            taken += way in {k.FRAME, k.SYNC}
-        sent = [event.broadcasts for event in self.events]
-        named = (
-            *(Event.SEND_IN_TRANSACTION if self.waits.next_send_after == "commit" else Event.SEND, Event.COMMIT_CALLED),
-            *(Event.PROCESSED, Event.ACKNOWLEDGE, Event.CONSUMER_COMMIT_CALLED, Event.ACCEPT, Event.ARRIVE),
-            *("confirmed", "confirmed_by_range", "commit_returned", "consumer_commit_returned", "timer_fires"),
-        )
-        return {
-            "way": _integers(ways),
-            "bit": _integers(bits),
-            "roles": _integers([sum(1 << role for role in event.roles) for event in self.events]),
-            "is_of_link": _integers([event.per is IndexKind.SYSTEM for event in self.events]),
-            "sent_up": _integers([event.agent == Agent.PRODUCER_TO_BROKER for event in self.events]),
-            "broadcast_begin": _integers(np.cumsum([0, *map(len, sent)])),
-            "broadcast": _integers([broadcast.number for each in sent for broadcast, _ in each]),
-            "broadcast_signal": _integers([signal for each in sent for _, signal in each]),
-            "scope": _integers([broadcast.scope for broadcast in self.model.broadcasts]),
-            "relation": _integers([broadcast.relation for broadcast in self.model.broadcasts]),
-            "event": _integers([self.model.events[name].number for name in named]),
+    def __init__(
+        self, model: EngineModel, configuration: Configuration, waits: Waits, work: Workload, messages: int
+    ) -> None:
+        self._waits, self._work, self._messages = waits, work, messages
+        self._step, compiled = _kernel_run()
+        self._memory = _Memory(compiled=compiled)
+        self._model = model
+        self._memory.room(k.REGISTERS)
+        self._lists = self._lists_used()
+        self._events = self._event_records()
+        automata: dict[int, LazyProduct[Any]] = {
+            int(role): model.group_automaton(role, configuration) for role in Role if role is not Role.COPY
         }
+        automata[int(Role.COPY)] = model.copy_automaton(configuration, configuration, 1)
+        self._automata = automata
+        self._rows = _Rows(self._memory, automata, self._events, self._lists)
 
-    def _numbers(self, messages: int) -> np.ndarray[Any, Any]:
-        work, waits = self.work, self.waits
-        numbers = np.zeros(k.NUMBERS, np.int64)
+    def _lists_used(self) -> dict[int, int]:
+        """The broadcasts that somebody hears: those of events that happen here, and those of the links."""
+        happening = [e for e in self._model.events.values() if e.agent in {*_WAYS, _APPLICATION}]
+        used = [b.number for event in happening for b, _ in event.broadcasts]
+        used += [self._model.all_copies(scope).number for scope in ("producer", "consumer")]
+        return {number: place for place, number in enumerate(sorted(set(used)))}
+
+    def _event_records(self) -> dict[int, int]:
+        """The address of each event, by its number."""
+        syncs = {record.sync for record in self._model.table.journal_records.values()}
+        addresses, bit = dict[int, int](), 1
+        for event in self._model.events.values():
+            way = k.SYNC if event.name in syncs else _WAYS.get(event.agent, k.AT_ONCE)
+            timed = way in {k.FRAME, k.SYNC}
+            words = [0] * k.TO_OTHERS
+            words[k.WAY], words[k.SIGNAL], words[k.BIT] = way, event.signal, bit if timed else 0
+            words[k.ROLES] = sum(1 << role for role in event.roles)
+            words[k.OF_LINK] = event.per is IndexKind.SYSTEM
+            heard = [(b, signal) for b, signal in event.broadcasts if b.number in self._lists]
+            words[k.BROADCASTS] = len(heard)
+            for broadcast, signal in heard:
+                words += self._lists[broadcast.number], signal, broadcast.relation is IndexRelation.LATER
+            bit <<= timed
+            addresses[event.number] = self._memory.room(len(words))
+            self._memory.write(addresses[event.number], words)
+        return addresses
+
+    def run(self, spreads: Mapping[str, Spread], seed: int) -> Simulated:
+        """Run to the end."""
+        self._prepare(spreads, seed)
+        memory = self._memory
+        while (code := self._step(memory.words)) != k.ENDED:
+            if code == k.FILL:
+                self._rows.fill(int(memory.words[k.ASKED_ROW]), int(memory.words[k.ASKED_SIGNAL]))
+            else:
+                self._add_slots()
+        return self._result()
+
+    def _prepare(self, spreads: Mapping[str, Spread], seed: int) -> None:
+        """Write registers and links."""
+        memory, work, lists = self._memory, self._work, self._lists
+        links = [self._link(_OF_A_PRODUCER) for _ in range(work.producers)]
+        links += [self._link(_OF_A_CONSUMER) for _ in range(work.consumers)]
+        for link, following in zip(links, [*links[1:], k.NOTHING], strict=True):
+            memory.words[link + k.NEXT_LINK] = following
+        for number, link in enumerate(links[: work.producers]):
+            memory.words[link + k.IS_PRODUCER] = memory.words[link + k.HAS_TO_ACT] = 1
+            more = number < self._messages % work.producers
+            memory.words[link + k.QUOTA] = self._messages // work.producers + more
+        for link in links[work.producers :]:
+            memory.words[link + k.LIBRARY_FIRST] = k.NOTHING
+        scopes = memory.room(len(lists))
+        memory.write(scopes, [self._model.broadcasts[number].scope for number in lists])
+        registers = {
+            k.CHANCE: (seed * 0x9E3779B1 & 0xFFFFFFFF) or 1,
+            **dict.fromkeys((k.FREE, k.WORK_FIRST, k.UNSYNCED_FIRST), k.NOTHING),
+            k.FIRST_PRODUCER: links[0],
+            k.FIRST_CONSUMER: links[work.producers],
+            k.NEXT_CONSUMER: links[work.producers],
+            k.QUEUE: self._link(()),
+            k.BROKER: self._link((Role.BROKER,)),
+            k.INITIAL: self._rows.row(int(Role.COPY), self._automata[int(Role.COPY)].initial),
+            k.READY: lists[self._model.overtaken_by(Event.DISPATCH_FIRST, "queue").number],
+            k.LISTS: len(lists),
+            k.SCOPES_AT: scopes,
+            k.ALL_OF_PRODUCER: lists[self._model.all_copies("producer").number],
+            k.ALL_OF_CONSUMER: lists[self._model.all_copies("consumer").number],
+            **{of: memory.room(self._messages, k.NOTHING) for of in _FIGURES},
+            **self._numbers(spreads),
+            **{at: self._events[self._model.events[name].number] for at, name in self._acted().items()},
+        }
+        for at, value in registers.items():
+            memory.words[at] = value
+        for link in links[: work.producers]:
+            memory.words[link + k.READY_AT] = _ticks(work.send_time)
+        self._add_slots()
+
+    def _acted(self) -> dict[int, str]:
+        transacted = self._waits.next_send_after == "commit"
+        return {k.E_SEND: Event.SEND_IN_TRANSACTION if transacted else Event.SEND, **_ACTED}
+
+    def _numbers(self, spreads: Mapping[str, Spread]) -> dict[int, int]:
+        """The registers of the workload."""
+        work, waits = self._work, self._waits
         at_a_time = {"call": work.messages_per_acknowledge, "batch": work.lazy_batch}.get(waits.settled_by, 1)
-        transacted = waits.next_send_after == "commit"
-        for at, value in {
-            k.PRODUCERS: work.producers,
-            k.CONSUMERS: work.consumers,
-            k.MESSAGES: messages,
+        times = {
+            k.HALF_RTT: ("rtt", work.rtt / 2),
+            k.SEND_TIME: ("send_time", work.send_time),
+            k.BROKER_TIME: ("broker_time", work.broker_time),
+            k.SYNC_TIME: ("sync_time", work.sync_time),
+            k.PROCESSING_TIME: ("processing_time", work.processing_time),
+        }
+        return {
+            k.MESSAGES: self._messages,
             k.UP: _ticks(work.transmission),
             k.DOWN: _ticks(work.transmission_back),
-            k.HALF_RTT: _ticks(work.rtt / 2),
-            k.SEND: _ticks(work.send_time),
-            k.BROKER: _ticks(work.broker_time),
-            k.SYNC_TIME: _ticks(work.sync_time),
-            k.PROCESSING: _ticks(work.processing_time),
-            k.TIMEOUT: _ticks(work.timer),
             k.GROUP_COMMIT: work.group_commit,
-            k.PER_COMMIT: work.messages_per_commit if transacted else 0,
+            k.PER_COMMIT: work.messages_per_commit if waits.next_send_after == "commit" else 0,
             k.SETTLED_AT: at_a_time,
             k.INTERVAL: _ticks(work.interval),
             k.PREFETCH: waits.prefetch or 0,
             k.CREDIT_ON_DELIVERY: waits.freed_on_delivery,
             k.WAITS_IN_CALL: waits.next_send_after == "answer",
-            k.IDLE_SETTLES: waits.settled_by == "batch",
-        }.items():
-            numbers[at] = value
-        return numbers
+            k.SETTLES_WHEN_IDLE: waits.settled_by == "batch",
+            k.TIMEOUT: max(_ticks(work.timer), 1),
+            **{at: _ticks(mean) for at, (_, mean) in times.items()},
+            **{at + 1: spreads.get(name, Spread.CONSTANT) for at, (name, _) in times.items()},
+        }
 
-    def run(self, messages: int, spreads: Mapping[str, Spread], seed: int) -> Simulated:
-        world = self._world(messages, spreads, seed)
-        ready = self.model.overtaken_by(Event.DISPATCH_FIRST, "queue").number
-        step = _compiled_run() or k.run
-        while (code := step(world, ready)) != k.ENDED:
-            if code == k.FILL:
-                self.rows.fill(int(world.reg[k.ROW]), int(world.reg[k.SIGNAL]))
-                if world.indexed is not self.rows.arrays["indexed"]:
-                    world = world._replace(**self.rows.arrays)
-            else:
-                world = _grown(world)
-        return _result(world, messages, self._cycle())
+    def _link(self, roles: Sequence[Role]) -> int:
+        """The record of a link, or of the queue or the broker, with the groups of these ``roles``."""
+        link = self._memory.room(k.ENDS, 0)
+        self._memory.room(k.PER_LIST * len(self._lists), k.NOTHING)
+        words = self._memory.words
+        words[link + k.FIRST_BLOCK], words[link + k.IS_LINK] = k.NOTHING, 1
+        for role in Role:
+            words[link + k.GROUPS + role] = k.NOTHING
+        for role in roles:
+            row = self._rows.row(int(role), self._automata[int(role)].initial)  # it may move the words
+            self._memory.words[link + k.GROUPS + role] = row
+        return link
+
+    def _add_slots(self) -> None:
+        """Room for twice as many messages at a time, and for what can happen to them."""
+        memory = self._memory
+        count = max(int(memory.words[k.SLOTS]), _FIRST_SLOTS)
+        size = k.NEIGHBOURS + k.PER_LIST * len(self._lists)
+        blank = [0] * k.BLOCKS + [k.NOTHING] * (size - k.BLOCKS)
+        blank[k.ROW] = blank[k.FIRST_BLOCK] = k.NOTHING
+        begin = memory.room(count * size)
+        slots = np.tile(np.array(blank, np.int64), count).reshape(count, size)
+        addresses = begin + size * np.arange(count)
+        slots[:, k.NEXT_FREE] = np.append(addresses[1:], memory.words[k.FREE])
+        for each in range(k.BLOCKS_OF_A_SLOT):
+            slots[:, k.BLOCKS + each * k.BLOCK_SIZE + k.BLOCK_SLOT] = addresses
+        memory.write(begin, slots.ravel() if isinstance(memory.words, np.ndarray) else slots.ravel().tolist())
+        memory.words[k.FREE] = begin
+        memory.words[k.SLOTS] += count
+        self._move_heap()
+
+    def _move_heap(self) -> None:
+        memory = self._memory
+        total = int(memory.words[k.SLOTS])
+        moves = memory.room((total + 16) * k.MOVE_SIZE)
+        room = 8 * total + 1_024
+        heap = memory.room(room * k.ENTRY_SIZE)
+        old, used = int(memory.words[k.HEAP]), int(memory.words[k.TIMED]) * k.ENTRY_SIZE
+        memory.write(heap, memory.words[old : old + used])
+        for at, value in ((k.MOVES, moves), (k.HEAP, heap), (k.HEAP_ROOM, room)):
+            memory.words[at] = value
+
+    def _result(self) -> Simulated:
+        memory, messages = self._memory, self._messages
+        figures = [memory.read(int(memory.words[at]), messages) for at in _FIGURES]
+        accepted, processed, confirmed, delivered = (np.where(f < 0, -1.0, f / _TICKS) for f in figures)
+        counts = [int(memory.words[at]) for at in (k.ACCEPTED, k.PROCESSED)]
+        consumer, consumed = int(memory.words[k.FIRST_CONSUMER]), list[int]()
+        while consumer != k.NOTHING:
+            consumed.append(int(memory.words[consumer + k.CONSUMED]))
+            consumer = int(memory.words[consumer + k.NEXT_LINK])
+        return Simulated(
+            messages=messages,
+            publish=_rate(accepted, counts[0], messages, self._cycle()),
+            deliver=_rate(processed, counts[1], messages, self._cycle()),
+            seconds=int(memory.words[k.NOW]) / _TICKS,
+            events=int(memory.words[k.HAPPENED]),
+            stands_still=counts[1] < messages,
+            confirmations=confirmed,
+            deliveries=delivered,
+            consumed=tuple(consumed),
+            accepted_at=accepted,
+            processed_at=processed,
+        )
 
     def _cycle(self) -> int:
         """So many messages go together at most; rates are told over whole multiples of them."""
-        at_a_time = {"call": self.work.messages_per_acknowledge, "batch": self.work.lazy_batch}
-        per_commit = self.work.messages_per_commit if self.waits.next_send_after == "commit" else 1
-        return max(self.waits.threshold or 1, at_a_time.get(self.waits.settled_by, 1), per_commit)
-
-    def _world(self, messages: int, spreads: Mapping[str, Spread], seed: int) -> k.World:
-        work, broadcasts = self.work, len(self.model.broadcasts)
-        initial = np.full(len(Role), k.NOTHING, np.int64)
-        for role, automaton in self.automata.items():
-            initial[role] = self.rows.row(int(role), automaton.initial)
-        group = np.full((len(Role), self.links), k.NOTHING, np.int64)
-        of_producer, of_consumer = slice(0, work.producers), slice(work.producers, self.links - 1)
-        for role in (Role.PRODUCER, Role.WINDOW, Role.UNCONFIRMED):
-            group[role, of_producer] = initial[role]
-        for role in (Role.CONSUMER, Role.PREFETCH):
-            group[role, of_consumer] = initial[role]
-        group[Role.BROKER, -1] = initial[Role.BROKER]
-        instances = max(work.producers, work.consumers)
-        reg = np.zeros(k.REGISTERS, np.int64)
-        reg[k.CHANCE] = seed * 0x9E3779B97F4A7C15 & 0x7FFFFFFFFFFFFFFF | 1
-        quota = [messages // work.producers + (each < messages % work.producers) for each in range(work.producers)]
-        return k.World(
-            **self.rows.arrays,
-            **self.arrays,
-            initial=initial,
-            number=self._numbers(messages),
-            spread=_integers([spreads.get(name, Spread.CONSTANT) for name in _SPREAD_OF]),
-            reg=reg,
-            group=group,
-            head=np.full((broadcasts, instances), k.NOTHING, np.int64),
-            tail=np.full((broadcasts, instances), k.NOTHING, np.int64),
-            **{name: np.zeros(self.links, np.int64) for name in _OF_LINKS},
-            **{name: np.zeros(work.producers, np.int64) for name in _OF_PRODUCERS},
-            ready_at=np.full(work.producers, _ticks(work.send_time), np.int64),
-            sender_waits=np.ones(work.producers, np.int64),
-            quota=_integers(quota),
-            **{name: np.zeros(work.consumers, np.int64) for name in _OF_CONSUMERS},
-            inbox_head=np.full(work.consumers, k.NOTHING, np.int64),
-            inbox_tail=np.full(work.consumers, k.NOTHING, np.int64),
-            accepted_at=np.full(messages, -1, np.int64),
-            processed_at=np.full(messages, -1, np.int64),
-            confirm_latency=np.full(messages, -1, np.int64),
-            delivery_latency=np.full(messages, -1, np.int64),
-            **_slots(_FIRST_SLOTS, self.links, broadcasts, reg),
-        )
+        work, waits = self._work, self._waits
+        at_a_time = {"call": work.messages_per_acknowledge, "batch": work.lazy_batch}.get(waits.settled_by, 1)
+        per_commit = work.messages_per_commit if waits.next_send_after == "commit" else 1
+        return max(waits.threshold or 1, waits.window or 1, waits.prefetch or 1, at_a_time, per_commit)
 
 
-_OF_LINKS: Final = ("link_flying", "link_arrived", "link_synced", "link_queued", "link_waits", "timer_at")
-_OF_PRODUCERS: Final = ("sent", "in_transaction", "socket_at", "wakes_at", "in_call", "line_free")
-_OF_CONSUMERS: Final = (
-    *("acting", "current", "unsettled", "consumed", "down_free", "out", "is_due", "consumer_waits"),
-)
-_OF_SLOTS: Final = ("key", "producer", "flying", "arrived", "synced", "queued", "sent_at", "linked", "in_work")
-_OF_SLOTS_BLANK: Final = ("state", "consumer", "inbox")
-
-
-def _slots(count: int, links: int, broadcasts: int, reg: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
-    """Arrays for so many messages at a time, all of them free."""
-    reg[k.FREE] = 0
-    following = np.arange(1, count + 1, dtype=np.int64)
-    following[-1] = k.NOTHING
-    blocks = count * k.BLOCKS
-    return {
-        **{name: np.zeros(count, np.int64) for name in _OF_SLOTS},
-        **{name: np.full(count, k.NOTHING, np.int64) for name in _OF_SLOTS_BLANK},
-        "next_free": following,
-        "after": np.full((broadcasts, count), k.NOTHING, np.int32),
-        "before": np.full((broadcasts, count), k.NOTHING, np.int32),
-        "block_head": np.full(links + count, k.NOTHING, np.int64),
-        **{f"block_{name}": np.full(blocks, k.NOTHING, np.int64) for name in ("next", "before", "of", "role", "signal")},
-        "work": np.zeros(count + 1, np.int64),
-        "unsynced": np.zeros(count + links, np.int64),
-        "taken": np.zeros(count + links, np.int64),
-        **{name: np.zeros(count + len(Role) + 1, np.int64) for name in ("moved", "moved_role", "moved_to")},
-        "times": np.zeros((8 * count + 1024, 2), np.int64),
-        "payloads": np.zeros(8 * count + 1024, np.int64),
-    }
-
-
-def _grown(world: k.World) -> k.World:
-    """The same with room for twice as many messages at a time."""
-    count, links = len(world.state), world.group.shape[1]
-    reg = world.reg
-    free = int(reg[k.FREE])
-    larger = _slots(2 * count, links, len(world.scope), reg)
-    for name, array in larger.items():
-        old = getattr(world, name)
-        if name in {"after", "before"}:
-            array[:, :count] = old
-        elif name not in {"work", "next_free"}:
-            array[: len(old)] = old
-    ring = (reg[k.WORK_BEGIN] + np.arange(reg[k.WORK_COUNT])) % len(world.work)
-    larger["work"][: len(ring)] = world.work[ring]
-    reg[k.WORK_BEGIN] = 0
-    larger["next_free"][:count] = world.next_free
-    larger["next_free"][-1] = free
-    reg[k.FREE] = count
-    return world._replace(**larger)
-
-
-def _result(world: k.World, messages: int, cycle: int) -> Simulated:
-    reg = world.reg
-    accepted, processed = (world.accepted_at / _TICKS, world.processed_at / _TICKS)
-    return Simulated(
-        messages=messages,
-        publish=_rate(accepted, int(reg[k.ACCEPTED]), messages, cycle),
-        deliver=_rate(processed, int(reg[k.PROCESSED]), messages, cycle),
-        seconds=float(reg[k.NOW]) / _TICKS,
-        events=int(reg[k.EVENTS]),
-        stands_still=bool(reg[k.PROCESSED] < messages),
-        confirmations=np.where(world.confirm_latency < 0, -1.0, world.confirm_latency / _TICKS),
-        deliveries=np.where(world.delivery_latency < 0, -1.0, world.delivery_latency / _TICKS),
-        consumed=tuple(int(each) for each in world.consumed),
-        accepted_at=accepted,
-        processed_at=processed,
-    )
+_FIGURES: Final = (k.ACCEPTED_AT, k.PROCESSED_AT, k.CONFIRM_LATENCY, k.DELIVERY_LATENCY)
 
 
 def _rate(times: np.ndarray[Any, Any], count: int, messages: int, cycle: int) -> float:
     """Messages a second in the second half, over whole cycles; infinite if no time passes."""
     if count < messages:
         return 0.0
-    cycles = max((messages // 2 - 1) // cycle, 1)
-    last = messages - 1 - (messages - 1) % cycle if messages > cycle else messages - 1
-    first = max(last - cycles * cycle, 0)
+    last = messages - 1
+    first = last - max(messages // 2 // cycle, 1) * cycle
+    if first < 0:
+        first = 0
     passed = float(times[last] - times[first])
     return float("inf") if passed == 0 else (last - first) / passed
-
-
-def _integers(values: Any) -> np.ndarray[Any, Any]:
-    return np.asarray(values, np.int64)
 
 
 def _ticks(seconds: Fraction) -> int:
     return round(seconds * _TICKS)
 
 
-def _compiled_run() -> Any:
-    """The compiled kernel, ``None`` where Numba is missing."""
+def _kernel_run() -> tuple[Callable[[Any], int], bool]:
+    """The kernel, and whether it is compiled: it is not where Numba is missing."""
     if importlib.util.find_spec("numba") is None:
-        return None
+        return k.run, False
     from ackfsm.timing import _compiled
 
-    return _compiled.run
+    return _compiled.run, True
