@@ -8,10 +8,14 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from model_tests.reality.points import SIDES, Side, points
 from model_tests.reality.relay import Line, Relay, relay
+from model_tests.reality.runs import Outcome, read, written
+from model_tests.support.tables import shipped
 
 
 def _echo(listener: socket.socket) -> None:
@@ -61,8 +65,10 @@ def _round_trip(connection: socket.socket, data: bytes) -> float:
 def test_the_round_trip_is_added(relayed: Relay) -> None:
     relayed.shape(rtt=0.005)
     with _connected(relayed) as connection:
-        slow = statistics.median(_round_trip(connection, b"x" * 100) for _ in range(100))
-    assert slow == pytest.approx(0.005, abs=0.0005)
+        tries = [[_round_trip(connection, b"x" * 100) for _ in range(30)] for _ in range(5)]
+    assert min(map(min, tries)) >= 0.005
+    # On a busy machine the echo itself has to wait, but not always.
+    assert min(map(statistics.median, tries)) < 0.0055
 
 
 def test_a_limited_line_is_occupied_by_one_packet_after_the_other() -> None:
@@ -89,7 +95,32 @@ def test_any_number_is_under_way_at_a_time(relayed: Relay) -> None:
 
 def test_the_bandwidth_is_limited(relayed: Relay) -> None:
     relayed.shape(bandwidth=10e6)
+    size = 250_000
     with _connected(relayed) as connection:
-        size = 500_000
-        seconds = _round_trip(connection, bytes(size))
-    assert size * 8 / seconds == pytest.approx(10e6, rel=0.03)
+        rates = [size * 8 / _round_trip(connection, bytes(size)) for _ in range(5)]
+    assert max(rates) == pytest.approx(10e6, rel=0.03)
+
+
+@pytest.mark.parametrize("side", SIDES, ids=lambda side: f"{side.broker}-{side.protocol}")
+def test_points_are_systems_of_the_tables(side: Side) -> None:
+    for point in points(side):
+        settings = {key: value for key, value in point.config.items() if key not in {"profile", "batch"}}
+        shipped().configure(point.config["profile"], settings)
+
+
+def test_a_point_is_written_with_all_of_its_repeats_and_its_median() -> None:
+    point = SIDES[0].window(16, 5)
+    record = point.record([Outcome(300, 1.0, 310), Outcome(100, 1.0, 110), Outcome(400, 2.0, 410)], (150.0, 20.0))
+    assert (record["rate"], record["repeats"]) == (200.0, [300.0, 100.0, 200.0])
+    assert (record["messages"], record["seconds"]) == (400, 2.0)
+    assert record["config"]["publish_window"] == 16
+
+
+def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
+    records = [{"kind": "machine", "cpus": 2}, {"kind": "point", "rate": 1.5}]
+    file = tmp_path / "measured.jsonl"
+    file.write_text(written(records))
+    assert read(file) == records
+    file.write_text('{"kind": "guess"}\n')
+    with pytest.raises(ValueError, match=r"measured\.jsonl:1: not a record"):
+        read(file)

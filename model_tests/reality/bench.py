@@ -1,0 +1,144 @@
+"""Measure points and parameters on a broker that runs, through the relay."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import statistics
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+from model_tests.reality.brokers import Broker
+from model_tests.reality.points import Side
+from model_tests.reality.relay import Relay
+from model_tests.reality.runs import Outcome, Point, Run, rounded
+
+__all__ = ["Bench", "parameters"]
+
+Measure: TypeAlias = Callable[[Run, int], Outcome]
+"""Does a run on the broker that listens at a port."""
+
+_LARGE: Final = 16_384
+_MOST: Final = {"core": 60_000}
+_MOST_ELSEWHERE: Final = 24_000
+"""Messages that a queue is filled with at most, before they are consumed: what is consumed in two or three seconds."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Measured:
+    """The outcomes of the repeats of a point, and the bytes of a message on the wire, to the broker and back."""
+
+    outcomes: list[Outcome]
+    up: float
+    down: float
+
+    @property
+    def cost(self) -> float:
+        """Seconds a message, of the median rate."""
+        return 1 / statistics.median(outcome.rate for outcome in self.outcomes)
+
+
+class Bench:
+    """A broker with a client and a relay between them."""
+
+    def __init__(self, broker: Broker, relay: Relay, measure: Measure, *, seconds: float, repeats: int) -> None:
+        self._broker, self._relay, self._measure = broker, relay, measure
+        self._seconds, self._repeats = seconds, repeats
+        self._numbers = itertools.count()
+
+    def measure(self, point: Point, *, relayed: bool = True) -> Measured:
+        """Repeat a point, each time with a queue of its own."""
+        self._relay.shape(point.rtt_ms / 1000, point.bandwidth)
+        outcomes, up, down, total = [], 0, 0, 0
+        for _ in range(self._repeats):
+            queue = f"measured-{next(self._numbers)}"
+            self._broker.create(queue)
+            run = point.run(queue, seconds=self._seconds)
+            if point.what == "consume":
+                run = self._filled(point, run)
+            before = self._relay.relayed()
+            outcomes.append(self._measure(run, self._relay.port if relayed else self._broker.port))
+            wire = self._relay.relayed() - before
+            up, down, total = up + wire.up, down + wire.down, total + outcomes[-1].total
+            self._broker.remove(queue)
+        return Measured(outcomes, up / total, down / total)
+
+    def _filled(self, point: Point, run: Run) -> Run:
+        """The run, over a queue that holds more messages than it will take, or as many as there may be."""
+        number = _MOST.get(run.protocol, _MOST_ELSEWHERE)
+        seconds = 2 * (run.warm_up + run.seconds)
+        if point.bandwidth:
+            number = min(number, int(seconds * point.bandwidth / 8 / run.size))
+        if point.rtt_ms and run.prefetch:
+            number = min(number, int(seconds * run.prefetch / point.rtt_ms * 1000))
+        if run.size == _LARGE:
+            number = min(number, 6_000)
+        number += run.prefetch + run.batch
+        fill = dataclasses.replace(run, what="window", window=1000, messages=number, warm_up=0, seconds=3600)
+        self._measure(fill, self._broker.port)
+        return dataclasses.replace(run, messages=number - number % run.batch)
+
+
+def parameters(bench: Bench, side: Side) -> Iterator[dict[str, Any]]:
+    """What the closed form needs to know of a side, each measured without any delay and without a limit."""
+
+    def found(name: str, value: float, unit: str, how: str, **more: Any) -> dict[str, Any]:
+        about = {"kind": "parameter", "broker": side.broker, "protocol": side.protocol, "name": name}
+        return {**about, "value": rounded(value), "unit": unit, "how": how, **more}
+
+    def measured(name: str, how: str, point: Point, *, relayed: bool = True) -> tuple[float, list[dict[str, Any]]]:
+        result = bench.measure(point, relayed=relayed)
+        costs = [rounded(1 / outcome.rate) for outcome in result.outcomes]
+        more: dict[str, Any] = {"message_size": point.message_size, "config": point.config, "repeats": costs}
+        if relayed:
+            more |= {"wire_bytes_up": round(result.up, 1), "wire_bytes_down": round(result.down, 1)}
+        return result.cost, [found(name, result.cost, "s", how, **more)]
+
+    _, records = measured(
+        "blocking_send_direct", "1 / rate of blocking sends, no relay", side.blocking(0), relayed=False
+    )
+    yield from records
+    synced, records = measured("blocking_send", "1 / rate of blocking sends of persistent messages", side.blocking(0))
+    yield from records
+    bare, records = measured(
+        "blocking_send_non_persistent",
+        "1 / rate of blocking sends of non-persistent messages",
+        side.blocking(0, "NON_PERSISTENT"),
+    )
+    yield from records
+    yield found("sync_time", synced - bare, "s", "blocking_send - blocking_send_non_persistent")
+    for size in (100, 1500, _LARGE):
+        how = "1 / rate of sends of which 1000 are under way"
+        yield from measured("message_cost", how, side.window(1000, 0, message_size=size))[1]
+    _, records = measured(
+        "blocking_send_non_persistent",
+        "1 / rate of blocking sends of non-persistent messages",
+        side.blocking(0, "NON_PERSISTENT", message_size=_LARGE),
+    )
+    yield from records
+    yield from _transactions(measured, found, side)
+    yield from _consumption(measured, side)
+
+
+def _transactions(measured: Any, found: Any, side: Side) -> Iterator[dict[str, Any]]:
+    one, records = measured("transaction_of_1", "seconds a message of transactions of 1 send", side.transaction(1, 0))
+    yield from records
+    many, records = measured("transaction_of_100", "seconds a message of transactions of 100", side.transaction(100, 0))
+    yield from records
+    each = max(0.0, (100 * many - one) / 99)
+    yield found("transacted_message_cost", each, "s", "(100 transaction_of_100 - transaction_of_1) / 99")
+    yield found("commit_cost", one - each, "s", "transaction_of_1 - transacted_message_cost")
+
+
+def _consumption(measured: Any, side: Side) -> Iterator[dict[str, Any]]:
+    core = side.protocol == "core"
+    ahead = 0 if core else 1000
+    for size in (100, _LARGE):
+        how = f"1 / rate of messages taken and acknowledged one by one, with a prefetch of {ahead or 'any number'}"
+        yield from measured("consume_cost", how, side.consume(ahead, 0, message_size=size))[1]
+    if core:
+        how = "1 / rate of messages whose acknowledgement is waited for, one by one"
+        yield from measured("blocked_acknowledge", how, side.consume(0, 0, block_on_acknowledge=True))[1]
+    else:
+        how = "1 / rate of messages taken and acknowledged one by one, with a prefetch of 1"
+        yield from measured("consume_one_ahead", how, side.consume(1, 0))[1]
