@@ -120,7 +120,7 @@ def test_points_are_systems_of_the_tables(side: Side) -> None:
 
 def test_a_point_is_written_with_all_of_its_repeats_and_its_median() -> None:
     point = SIDES[0].window(16, 5)
-    record = point.record([Outcome(300, 1.0, 310), Outcome(100, 1.0, 110), Outcome(400, 2.0, 410)], (150.0, 20.0))
+    record = point.record([Outcome(300, 1.0, 310), Outcome(100, 1.0, 110), Outcome(400, 2.0, 410)])
     assert (record["rate"], record["repeats"]) == (200.0, [300.0, 100.0, 200.0])
     assert (record["messages"], record["seconds"]) == (400, 2.0)
     assert record["config"]["publish_window"] == 16

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from model_tests.reality.brokers import Broker
 from model_tests.reality.points import Side
-from model_tests.reality.relay import Relay
+from model_tests.reality.relay import Bytes, Relay
 from model_tests.reality.runs import Outcome, Point, Run, rounded
 
 __all__ = ["Bench", "parameters"]
@@ -24,18 +24,40 @@ _MOST_ELSEWHERE: Final = 24_000
 """Messages that a queue is filled with at most, before they are consumed: what is consumed in two or three seconds."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class Measured:
-    """The outcomes of the repeats of a point, and the bytes of a message on the wire, to the broker and back."""
+    """The outcomes of the repeats of a point, and the bytes that went to the broker and back for so many messages."""
 
-    outcomes: list[Outcome]
-    up: float
-    down: float
+    outcomes: list[Outcome] = dataclasses.field(default_factory=list)
+    _wire: Bytes = dataclasses.field(default_factory=lambda: Bytes(0, 0))
+    _up: int = 0
+    _down: int | None = 0
+
+    def add(self, run: Run, outcome: Outcome, wire: Bytes) -> None:
+        """One more repeat."""
+        self.outcomes.append(outcome)
+        self._wire += wire
+        self._up += outcome.total
+        sent = _sent_down(run, outcome)
+        self._down = None if self._down is None or sent is None else self._down + sent
 
     @property
     def cost(self) -> float:
         """Seconds a message, of the median rate."""
         return 1 / statistics.median(outcome.rate for outcome in self.outcomes)
+
+    @property
+    def wire(self) -> dict[str, float | None]:
+        """Bytes a message each way, those of the connection included; None if it is not known of how many."""
+        down = None if self._down is None else round(self._wire.down / self._down, 1)
+        return {"wire_bytes_up": round(self._wire.up / self._up, 1), "wire_bytes_down": down}
+
+
+def _sent_down(run: Run, outcome: Outcome) -> int | None:
+    """Messages that the broker has sent to a consumer, or has answered."""
+    if run.what != "consume" or outcome.total == run.messages:
+        return outcome.total
+    return min(run.messages, outcome.total + run.prefetch) if run.prefetch else None
 
 
 class Bench:
@@ -46,10 +68,17 @@ class Bench:
         self._seconds, self._repeats = seconds, repeats
         self._numbers = itertools.count()
 
+    def warm_up(self, side: Side) -> None:
+        """Run what is new to broker and client, unmeasured: code of the JVM is compiled, files are made."""
+        repeats, self._repeats = self._repeats, 1
+        for point in (side.window(1000, 0), side.blocking(0), side.transaction(10, 0), side.consume(10, 0)):
+            self.measure(point)
+        self._repeats = repeats
+
     def measure(self, point: Point, *, relayed: bool = True) -> Measured:
         """Repeat a point, each time with a queue of its own."""
         self._relay.shape(point.rtt_ms / 1000, point.bandwidth)
-        outcomes, up, down, total = [], 0, 0, 0
+        found = Measured()
         for _ in range(self._repeats):
             queue = f"measured-{next(self._numbers)}"
             self._broker.create(queue)
@@ -57,11 +86,10 @@ class Bench:
             if point.what == "consume":
                 run = self._filled(point, run)
             before = self._relay.relayed()
-            outcomes.append(self._measure(run, self._relay.port if relayed else self._broker.port))
-            wire = self._relay.relayed() - before
-            up, down, total = up + wire.up, down + wire.down, total + outcomes[-1].total
+            outcome = self._measure(run, self._relay.port if relayed else self._broker.port)
+            found.add(run, outcome, self._relay.relayed() - before)
             self._broker.remove(queue)
-        return Measured(outcomes, up / total, down / total)
+        return found
 
     def _filled(self, point: Point, run: Run) -> Run:
         """The run, over a queue that holds more messages than it will take, or as many as there may be."""
@@ -91,7 +119,7 @@ def parameters(bench: Bench, side: Side) -> Iterator[dict[str, Any]]:
         costs = [rounded(1 / outcome.rate) for outcome in result.outcomes]
         more: dict[str, Any] = {"message_size": point.message_size, "config": point.config, "repeats": costs}
         if relayed:
-            more |= {"wire_bytes_up": round(result.up, 1), "wire_bytes_down": round(result.down, 1)}
+            more |= result.wire
         return result.cost, [found(name, result.cost, "s", how, **more)]
 
     _, records = measured(

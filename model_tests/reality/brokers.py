@@ -75,10 +75,14 @@ class _Artemis:
 
 
 @contextlib.contextmanager
-def artemis(jars: Path, folder: Path) -> Iterator[Broker]:
-    """Artemis with its journal in files of Java NIO, from ``jars``, with its data in ``folder``."""
+def artemis(jars: Path, folder: Path, sync_time: float) -> Iterator[Broker]:
+    """Artemis with its journal in files of Java NIO, from ``jars``, with its data in ``folder``.
+
+    It syncs by a timer, every 3.3 ms by default.  As ``artemis create`` does, the timer is set to the time of a sync.
+    """
     (port,) = free_ports(1)
-    configuration = broker_xml(folder, port, [], protocols="CORE,AMQP", journal_file_size="10M")
+    settings = {"journal-file-size": "10M", "journal-buffer-timeout": int(sync_time * 1e9)}
+    configuration = broker_xml(folder, port, [], protocols="CORE,AMQP", more=settings)
     with jvm(jars, folder, Path(__file__).parent / "java" / "ArtemisServer.java", str(configuration)) as process:
         process.answer()
         yield _Artemis(port, process, f"Artemis {jars.name.rpartition('-')[2]}")

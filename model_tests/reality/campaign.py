@@ -105,7 +105,10 @@ class _Campaign:
 
     def _measure_broker(self, name: str, folder: Path) -> None:
         options = self._arguments
-        with _started(name, folder, options.cache) as (broker, measure), relay(broker.port) as line:
+        with (
+            _started(name, folder, options.cache, self._machine["sync"]["median"]) as (broker, measure),
+            relay(broker.port) as line,
+        ):
             self._machine["versions"].append(broker.version)
             bench = Bench(broker, line, measure, seconds=options.seconds, repeats=options.repeats)
             for side in SIDES:
@@ -113,6 +116,7 @@ class _Campaign:
                     self._measure_side(bench, side)
 
     def _measure_side(self, bench: Bench, side: Side) -> None:
+        bench.warm_up(side)
         for record in parameters(bench, side):
             self._keep(record, f"{record['name']} {record['value']} {record['unit']}")
         for point in points(side):
@@ -123,7 +127,7 @@ class _Campaign:
                 self.failed = True
                 sys.stderr.write(f"{side.broker} {side.protocol} {about}: {error!r}\n")
                 continue
-            record = point.record(measured.outcomes, (measured.up, measured.down))
+            record = point.record(measured.outcomes) | measured.wire
             self._keep(record, f"{about}: {record['rate']}/s of {record['repeats']}")
 
     def _keep(self, record: dict[str, Any], said: str) -> None:
@@ -133,7 +137,7 @@ class _Campaign:
 
 
 @contextlib.contextmanager
-def _started(name: str, folder: Path, cache: Path) -> Iterator[tuple[Broker, Measure]]:
+def _started(name: str, folder: Path, cache: Path, sync_time: float) -> Iterator[tuple[Broker, Measure]]:
     """A broker and its client."""
     if name == "rabbitmq":
         with rabbit() as broker:
@@ -143,7 +147,7 @@ def _started(name: str, folder: Path, cache: Path) -> Iterator[tuple[Broker, Mea
     mine, clients = folder / "broker", folder / "client"
     mine.mkdir()
     clients.mkdir()
-    starting = artemis(jars, mine) if name == "artemis" else broker_j(cache, mine)
+    starting = artemis(jars, mine, sync_time) if name == "artemis" else broker_j(cache, mine)
     with starting as broker, jms_client(jars, clients) as client:
         yield broker, client.measure
 
@@ -162,7 +166,7 @@ def _machine(data: Path | None) -> dict[str, Any]:
 
 
 def _sync(data: Path | None) -> dict[str, float]:
-    """Seconds of fdatasync after 512 bytes, on the disk of the brokers: the middle and the worst of twenty."""
+    """Seconds of fdatasync after 512 bytes on the disk of the brokers: the median and the 95th percentile."""
     times = []
     with tempfile.NamedTemporaryFile(dir=data) as file:
         for _ in range(200):

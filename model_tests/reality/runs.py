@@ -88,8 +88,8 @@ class Point:
             **more,
         )
 
-    def record(self, outcomes: Sequence[Outcome], wire: tuple[float, float]) -> dict[str, Any]:
-        """What is written of it: the repeat of the median rate, all rates, and the bytes of a message each way."""
+    def record(self, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+        """What is written of it: the repeat of the median rate, and all rates."""
         median = sorted(outcomes, key=lambda outcome: outcome.rate)[len(outcomes) // 2]
         return {
             "kind": "point",
@@ -104,8 +104,6 @@ class Point:
             "seconds": round(median.seconds, 4),
             "rate": rounded(statistics.median(outcome.rate for outcome in outcomes)),
             "repeats": [rounded(outcome.rate) for outcome in outcomes],
-            "wire_bytes_up": round(wire[0], 1),
-            "wire_bytes_down": round(wire[1], 1),
         }
 
 
