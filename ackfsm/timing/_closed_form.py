@@ -15,7 +15,7 @@ from ackfsm.timing._interval import UNBOUNDED, Interval, least
 from ackfsm.timing._waits import Waits
 from ackfsm.timing._workload import Workload
 
-__all__ = ["delivering", "publishing"]
+__all__ = ["delivering", "passing", "publishing"]
 
 _STANDS_STILL = Interval.exactly(Fraction(0))
 
@@ -47,6 +47,21 @@ def _looped(line: _Line, most: int, batch: int, back: tuple[Fraction, Fraction])
     return least([_paced(line.pace), Interval.each(batches * batch, longest, shortest)])
 
 
+def passing(work: Workload, waits: Waits) -> Interval:
+    """Messages a second from end to end.
+
+    Where both sides use the journal, and somebody waits for it, how their syncs fall decides: only bounds are known.
+    """
+    alone = least([publishing(work, waits), delivering(work, waits)])
+    waited = _answers_after_sync(waits) or _consumer_syncs(waits)
+    if not (waits.is_journalled and waited and work.sync_time > 0):
+        return alone
+    if not work.group_commit:
+        return Interval(Fraction(0), alone.high)
+    later = dataclasses.replace(work, sync_time=2 * work.sync_time)
+    return Interval(least([publishing(later, waits), delivering(later, waits)]).low, alone.high)
+
+
 # producers
 
 
@@ -71,7 +86,8 @@ def _meets_others(work: Workload, waits: Waits) -> bool:
 def _shared(work: Workload, waits: Waits) -> list[Interval]:
     """What all producers share: the broker, the disk, and the messages that there are to send."""
     offered = UNBOUNDED if work.rate is None else Interval.exactly(work.rate)
-    synced = _answers_after_sync(waits) and not work.group_commit
+    bounded = waits.next_send_after != "window" or waits.window is not None
+    synced = _answers_after_sync(waits) and bounded and not work.group_commit
     per_sync = work.messages_per_commit if waits.next_send_after == "commit" else 1
     disk = _paced(work.sync_time / per_sync) if synced else UNBOUNDED
     return [offered, _paced(work.broker_time), disk]
@@ -85,7 +101,7 @@ def _answers_after_sync(waits: Waits) -> bool:
 
 
 def _one_producer(work: Workload, waits: Waits) -> Interval:
-    pace = max(work.send_time, work.transmission, work.broker_time, work.interval)
+    pace = max(work.send_time, work.transmission, work.broker_time)
     line = _Line((work.transmission, work.broker_time), pace)
     sync = _sync(work, waits)
     if waits.next_send_after == "commit":
@@ -133,11 +149,11 @@ def _in_batches(work: Workload, waits: Waits, line: _Line, sync: tuple[Fraction,
             return _STANDS_STILL
         slowest = line.of(1) + work.rtt + sync[0] + work.timer
         by_timer = least([free, Interval.each(window, slowest)])
-        all_read = (window - 1) * line.pace <= work.timer and sync[0] == 0
+        all_read = (window - 1) * max(line.pace, work.interval) <= work.timer and sync[0] == 0
         return by_timer if all_read else Interval(least([free, Interval.each(1, slowest)]).low, free.high)
     batches, rest = divmod(window, threshold)
     found = _looped(line, window, threshold, (work.rtt + sync[0], work.rtt + sync[1]))
-    waited = max(line.of(threshold - rest) + work.rtt + sync[0], (threshold - 1) * line.pace)
+    waited = max(line.of(threshold - rest) + work.rtt + sync[0], (threshold - 1) * max(line.pace, work.interval))
     if (not waits.has_timer or waited <= work.timer) and sync[0] == 0:
         return found
     if waits.has_timer and waited > work.timer and sync[0] == 0 and _never_full(work, window, line):
@@ -148,7 +164,8 @@ def _in_batches(work: Workload, waits: Waits, line: _Line, sync: tuple[Fraction,
 
 def _never_full(work: Workload, window: int, line: _Line) -> bool:
     """Whether a producer who is slow for another reason never fills its window, since the timer answers."""
-    return line.pace > 0 and window * line.pace > work.timer + line.of(1) + work.rtt + line.pace
+    pace = max(line.pace, work.interval)
+    return window * pace > work.timer + line.of(1) + work.rtt + pace
 
 
 # consumers
@@ -185,7 +202,7 @@ def _one_consumer(work: Workload, waits: Waits) -> Interval:
     if most is None:
         return least(fetched)
     if waits.freed_on_delivery:
-        return least([*fetched, Interval.each(most, work.transmission_back + work.rtt)])
+        return least([*fetched, _taken(work, at_a_time, most, pauses)])
     return least([*fetched, _refilled(work, waits, at_a_time, most, pauses)])
 
 
@@ -194,8 +211,22 @@ def _pauses(work: Workload, waits: Waits) -> tuple[Fraction, Fraction]:
     if waits.settled_by != "commit" and not waits.waits_for_acknowledged:
         return Fraction(0), Fraction(0)
     sync = work.sync_time if _consumer_syncs(waits) else Fraction(0)
-    shared = work.group_commit and (work.consumers > 1 or _answers_after_sync(waits))
+    shared = work.group_commit and work.consumers > 1
     return work.rtt + sync * (2 if shared else 1), work.rtt + sync
+
+
+def _taken(work: Workload, at_a_time: int, most: int, pauses: tuple[Fraction, Fraction]) -> Interval:
+    """How fast the broker may send where a delivery counts until the application has it.
+
+    While the application waits for an answer it takes nothing, so that with several messages to an answer the way of
+    the first of them is not hidden.
+    """
+    way = work.transmission_back + work.rtt
+    if at_a_time == 1 or pauses[0] == 0:
+        return Interval.each(most, way)
+    each = max(way / most, work.processing_time, work.transmission_back)
+    slow = Interval.each(at_a_time, at_a_time * each + pauses[0] + way)
+    return Interval(slow.low, Interval.each(most, way).high)
 
 
 def _refilled(work: Workload, waits: Waits, at_a_time: int, most: int, pauses: tuple[Fraction, Fraction]) -> Interval:

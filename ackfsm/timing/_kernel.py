@@ -1,13 +1,13 @@
 """The kernel of the simulation: the machines of many messages, put to a clock, in integers only.
 
-All that it knows is one array of integers, the *memory*.  Its first words are *registers*, with fixed addresses; behind
-them are records: an event, a row, a message and a link are known by the addresses of their records, and
+All that it knows is one array of integers, the *memory*.  Its first words are *registers*, with fixed addresses;
+behind them are records: an event, a row, a message and a link are known by the addresses of their records, and
 ``m[slot + KEY]`` is a field of one.
 
 A *row* is a state of one product of machines (those of a copy, of a producer, of its window …), as the engine has them;
-``m[row + SUCCESSOR + signal]`` is the row after it, :data:`REFUSED`, or :data:`UNKNOWN` until somebody asks the tables.
-Then :func:`run` returns :data:`FILL` and goes on where it was when it is called again: nothing has happened meanwhile,
-since an event moves all that take part in it or nothing.
+``m[row + SUCCESSOR + signal]`` is the row after it, :data:`REFUSED`, or :data:`UNKNOWN` until somebody asks the
+tables.  Then :func:`run` returns :data:`FILL` and goes on where it was when it is called again: nothing has happened
+meanwhile, since an event moves all that take part in it or nothing.
 
 A message is in a *slot* as long as anything can become of it.  Events that take no time happen at once; a frame, a sync,
 a timer and the work of an application end at a time that is kept in a heap.  What is refused is tried again when that
@@ -19,11 +19,11 @@ All functions mean the same to Python, on a list, and to Numba, on an array.
 from __future__ import annotations
 
 import math
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 __all__ = ["ENDED", "FILL", "FUNCTIONS", "GROW", "NOTHING", "REFUSED", "UNKNOWN", "run"]
 
-Memory: TypeAlias = Any
+Memory: TypeAlias = list[int]
 """A list, or an array, of integers."""
 
 # what run() returns
@@ -64,6 +64,7 @@ SERIAL: Final = 1
 CHANCE: Final = 2
 FREE: Final = 3  # the first free slot
 NEXT_KEY: Final = 4
+NEXT_PLACE: Final = 62
 WORK_FIRST: Final = 5  # slots to look at
 WORK_LAST: Final = 6
 TO_DISPATCH: Final = 7
@@ -79,8 +80,10 @@ REFUSER: Final = 16
 REFUSER_ROLE: Final = 17
 ASKED_ROW: Final = 18
 ASKED_SIGNAL: Final = 19
+HELD: Final = 23  # nothing is dispatched yet
+OVERFLOWN: Final = 63  # more events of a message waited for something than there was room for
 
-# registers: figures
+# figures
 HAPPENED: Final = 20
 ACCEPTED: Final = 21
 PROCESSED: Final = 22
@@ -173,6 +176,11 @@ ENABLED: Final = 5  # events of its own, then NOTHING
 EVENTS_OF_A_ROW: Final = 24
 SUCCESSOR: Final = ENABLED + EVENTS_OF_A_ROW
 
+# the roles of groups of machines, in the order of spec/execution.yaml
+LAST_OF_PRODUCER: Final = 3
+PREFETCH_ROLE: Final = 5
+BROKER_ROLE: Final = 6
+
 # what slots and links have in common
 NEXT_UNSYNCED: Final = 0
 FLYING: Final = 1  # frames that are on their way, as bits
@@ -193,7 +201,8 @@ NEXT_FREE: Final = 13
 NEXT_WORK: Final = 14
 IN_WORK: Final = 15
 NEXT_IN_LIBRARY: Final = 16
-BLOCKS: Final = 17
+PLACE: Final = 17  # in the queue: producers may get their messages there in another order than that of sending
+BLOCKS: Final = 18
 
 # a block: that an event of a slot waits for something to move
 BLOCK_NEXT: Final = 0
@@ -203,7 +212,7 @@ BLOCK_ROLE: Final = 3
 BLOCK_SIGNAL: Final = 4
 BLOCK_SLOT: Final = 5
 BLOCK_SIZE: Final = 6
-BLOCKS_OF_A_SLOT: Final = 3
+BLOCKS_OF_A_SLOT: Final = 4
 
 NEIGHBOURS: Final = BLOCKS + BLOCK_SIZE * BLOCKS_OF_A_SLOT  # in each list: behind, and before
 PER_LIST: Final = 2
@@ -379,6 +388,7 @@ def wait_for_refuser(m: Memory, slot: int, signal: int) -> None:
                 m[first + BLOCK_BEFORE] = block
             m[place + FIRST_BLOCK] = block
             return
+    m[OVERFLOWN] = 1
 
 
 def wake_those_that_wait_for_slot(m: Memory, slot: int) -> None:
@@ -415,6 +425,11 @@ def scope_of(m: Memory, at: int, slot: int) -> int:
     return m[slot + CONSUMER]
 
 
+def order_in(m: Memory, at: int) -> int:
+    """The field by which the list number ``at`` is ordered: among the messages of a producer it is that of sending."""
+    return KEY if m[m[SCOPES_AT] + at] == 0 else PLACE
+
+
 def stand_in(m: Memory, slot: int, wanted: int) -> None:
     """``slot`` is to stand in the lists ``wanted``, and no others."""
     changed = m[slot + LINKED] ^ wanted
@@ -433,10 +448,13 @@ def stand_in(m: Memory, slot: int, wanted: int) -> None:
 
 
 def link_in(m: Memory, at: int, scope: int, slot: int) -> None:
-    """Into the list, behind all with smaller keys."""
-    ends, here = scope + ENDS + PER_LIST * at, NEIGHBOURS + PER_LIST * at
-    key, last = m[slot + KEY], m[ends + 1]
-    while last != NOTHING and m[last + KEY] > key:
+    """Into the list, behind all that come before it."""
+    if at == m[READY] and m[slot + PLACE] == NOTHING:
+        m[slot + PLACE] = m[NEXT_PLACE]
+        m[NEXT_PLACE] += 1
+    ends, here, order = scope + ENDS + PER_LIST * at, NEIGHBOURS + PER_LIST * at, order_in(m, at)
+    mine, last = m[slot + order], m[ends + 1]
+    while last != NOTHING and m[last + order] > mine:
         last = m[last + here + 1]
     if last == NOTHING:
         following = m[ends]
@@ -494,7 +512,7 @@ def ask_groups(m: Memory, event: int, slot: int) -> int:
         if role == 0:
             answer = add_move(m, 0, slot, m[slot + ROW], signal)
         else:
-            link = m[BROKER] if role == 6 else m[slot + PRODUCER] if role <= 3 else m[slot + CONSUMER]
+            link = m[BROKER] if role == BROKER_ROLE else m[slot + (CONSUMER if role > LAST_OF_PRODUCER else PRODUCER)]
             if link == NOTHING:
                 continue
             answer = add_move(m, role, link, m[link + GROUPS + role], signal)
@@ -505,22 +523,23 @@ def ask_groups(m: Memory, event: int, slot: int) -> int:
 
 def ask_others(m: Memory, event: int, slot: int) -> int:
     """Where other messages would go."""
-    key, broadcast = m[slot + KEY], event + TO_OTHERS
+    broadcast = event + TO_OTHERS
     for _ in range(m[event + BROADCASTS]):
         at, signal = m[broadcast], m[broadcast + B_SIGNAL]
         scope = scope_of(m, at, slot)
         if scope != NOTHING:
-            ends, here = scope + ENDS + PER_LIST * at, NEIGHBOURS + PER_LIST * at
+            ends, here, order = scope + ENDS + PER_LIST * at, NEIGHBOURS + PER_LIST * at, order_in(m, at)
+            mine = m[slot + order]
             if m[broadcast + B_LATER]:
                 other = m[ends]
-                while other != NOTHING and m[other + KEY] < key:
+                while other != NOTHING and m[other + order] < mine:
                     answer = add_move(m, 0, other, m[other + ROW], signal)
                     if answer != _DONE:
                         return answer
                     other = m[other + here]
             else:
                 other = m[ends + 1]
-                while other != NOTHING and m[other + KEY] > key:
+                while other != NOTHING and m[other + order] > mine:
                     answer = add_move(m, 0, other, m[other + ROW], signal)
                     if answer != _DONE:
                         return answer
@@ -548,7 +567,7 @@ def carry_out(m: Memory, slot: int) -> None:
             m[subject + GROUPS + role] = target
             m[subject + WAITS] = 1
             wake_those_that_wait_for_group(m, subject, role, target)
-            if role == 5:
+            if role == PREFETCH_ROLE:
                 m[TO_DISPATCH] = 1
             else:
                 m[subject + HAS_TO_ACT] = 1
@@ -572,7 +591,7 @@ def perform_of_link(m: Memory, event: int, link: int) -> int:
     roles, signal = m[event + ROLES], m[event + SIGNAL]
     for role in range(1, ROLE_COUNT):
         if roles >> role & 1:
-            of = m[BROKER] if role == 6 else link
+            of = m[BROKER] if role == BROKER_ROLE else link
             row = m[of + GROUPS + role]
             answer = _DONE if row == NOTHING else add_move(m, role, of, row, signal)
             if answer != _DONE:
@@ -607,7 +626,7 @@ def notice(m: Memory, event: int, slot: int) -> None:
     if event == m[E_ACCEPT]:
         m[m[ACCEPTED_AT] + m[ACCEPTED]] = m[NOW]
         m[ACCEPTED] += 1
-    elif event == m[E_CONFIRMED] or event == m[E_BY_RANGE]:  # noqa: PLR1714 - a set is slow
+    elif event == m[E_CONFIRMED] or event == m[E_BY_RANGE]:
         m[m[CONFIRM_LATENCY] + m[slot + KEY]] = m[NOW] - m[slot + SENT_AT]
         return_from_call(m, producer)
     elif event == m[E_ARRIVE]:
@@ -650,22 +669,7 @@ def look_at(m: Memory, slot: int) -> int:
     while m[at] != NOTHING:
         event = m[at]
         at += 1
-        way, bit = m[event + WAY], m[event + BIT]
-        if way == DISPATCH:
-            m[TO_DISPATCH] = 1
-            continue
-        if way == TIMER:
-            continue
-        if way == FRAME:
-            if m[slot + FLYING] & bit == 0:
-                m[slot + FLYING] |= bit
-                send_frame(m, event, slot)
-                continue
-            if m[slot + ARRIVED] & bit == 0:
-                continue
-        elif way == SYNC and m[slot + SYNCED] & bit == 0:
-            if m[slot + QUEUED] == 0:
-                add_unsynced(m, slot)
+        if not is_due_now(m, event, slot):
             continue
         answer = perform(m, event, slot)
         if answer == _ASK:
@@ -673,12 +677,33 @@ def look_at(m: Memory, slot: int) -> int:
         if answer == _NO:
             wait_for_refuser(m, slot, m[event + SIGNAL])
             continue
-        forget_bit(m, slot, bit)
+        forget_bit(m, slot, m[event + BIT])
         drop_blocks(m, slot)
         at = m[slot + ROW] + ENABLED
     if m[m[slot + ROW] + FINISHED] and m[slot + FLYING] == 0 and m[slot + QUEUED] == 0:
         release(m, slot)
     return ENDED
+
+
+def is_due_now(m: Memory, event: int, slot: int) -> bool:
+    """Whether an event that ``slot`` allows is brought about now; if not, that it begins to come about."""
+    way, bit = m[event + WAY], m[event + BIT]
+    if way == AT_ONCE:
+        return True
+    if way == FRAME:
+        if m[slot + FLYING] & bit == 0:
+            m[slot + FLYING] |= bit
+            send_frame(m, event, slot)
+            return False
+        return m[slot + ARRIVED] & bit != 0
+    if way == SYNC:
+        if m[slot + SYNCED] & bit:
+            return True
+        if m[slot + QUEUED] == 0:
+            add_unsynced(m, slot)
+    elif way == DISPATCH:
+        m[TO_DISPATCH] = 1
+    return False
 
 
 def forget_bit(m: Memory, subject: int, bit: int) -> None:
@@ -789,7 +814,7 @@ def send(m: Memory, producer: int) -> int:
     """The producer sends its next message, if nothing refuses that."""
     slot = m[FREE]
     m[slot + ROW], m[slot + KEY], m[slot + SENT_AT] = m[INITIAL], m[NEXT_KEY], m[NOW]
-    m[slot + PRODUCER], m[slot + CONSUMER] = producer, NOTHING
+    m[slot + PRODUCER], m[slot + CONSUMER], m[slot + PLACE] = producer, NOTHING, NOTHING
     m[slot + ARRIVED] = m[slot + SYNCED] = 0
     answer = perform(m, m[E_SEND], slot)
     if answer != _DONE:
@@ -938,10 +963,10 @@ def dispatch_to_one(m: Memory, event: int, slot: int) -> int:
 # syncs
 
 
-def start_sync(m: Memory) -> None:
-    """Sync what is written: all of it, or the first."""
+def start_sync(m: Memory) -> bool:
+    """Sync what is written: all of it, or the first; whether that took no time."""
     if m[SYNCING] or m[UNSYNCED_FIRST] == NOTHING:
-        return
+        return False
     subject = m[TAKEN] = m[UNSYNCED_FIRST]
     m[UNSYNCED_FIRST] = NOTHING
     while subject != NOTHING:
@@ -951,8 +976,12 @@ def start_sync(m: Memory) -> None:
             m[UNSYNCED_FIRST] = after
             m[subject + NEXT_UNSYNCED] = after = NOTHING
         subject = after
+    if m[SYNC_TIME] == 0:
+        end_sync(m)
+        return True
     m[SYNCING] = 1
     push(m, m[NOW] + drawn(m, SYNC_TIME), _SYNCED, 0, 0)
+    return False
 
 
 def bits_to_sync(m: Memory, subject: int) -> int:
@@ -1048,7 +1077,7 @@ def settle_down(m: Memory) -> int:
             m[WORK_FIRST] = m[slot + NEXT_WORK]
             m[slot + IN_WORK] = 0
             continue
-        if m[TO_DISPATCH]:
+        if m[TO_DISPATCH] and not m[HELD]:
             if dispatch(m) == FILL:
                 return FILL
             m[TO_DISPATCH] = 0
@@ -1085,7 +1114,8 @@ def run(m: Memory) -> int:
         code = settle_down(m)
         if code != ENDED:
             return code
-        start_sync(m)
+        if start_sync(m):
+            continue
         if m[TIMED] == 0:
             return ENDED
         happen(m)
@@ -1093,10 +1123,32 @@ def run(m: Memory) -> int:
 
 FUNCTIONS = (
     *(put, push, pop, drawn, add_work, add_unsynced, drop_block, drop_blocks, wait_for_refuser),
-    *(wake_those_that_wait_for_slot, wake_those_that_wait_for_group, scope_of, link_in, link_out, stand_in, add_move),
+    *(
+        wake_those_that_wait_for_slot,
+        wake_those_that_wait_for_group,
+        scope_of,
+        order_in,
+        link_in,
+        link_out,
+        stand_in,
+        add_move,
+    ),
     *(ask_groups, ask_others, carry_out, return_from_call, notice, perform, perform_of_link, send_frame, forget_bit),
-    *(release, look_at, run_timer, try_of_link, look_at_link, send, produce, hand_over, take_next, finish, settle),
-    *(consume, dispatch_to_one, dispatch, bits_of_row, bits_to_sync, start_sync, end_sync, allows, happen),
+    *(
+        release,
+        is_due_now,
+        look_at,
+        run_timer,
+        try_of_link,
+        look_at_link,
+        send,
+        produce,
+        hand_over,
+        take_next,
+        finish,
+        settle,
+    ),
+    *(consume, dispatch_to_one, dispatch, bits_of_row, bits_to_sync, end_sync, start_sync, allows, happen),
     *(visit_links, settle_down, run),
 )
 """In the order in which they call each other, callees first."""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Final
 
-from ackfsm.timing._closed_form import delivering, publishing
-from ackfsm.timing._interval import Interval, least
+from ackfsm.timing._closed_form import delivering, passing, publishing
+from ackfsm.timing._interval import Interval
 from ackfsm.timing._waits import Waits
 from ackfsm.timing._workload import RESOURCES, Workload
 
@@ -64,7 +64,7 @@ def plan(work: Workload, waits: Waits) -> Plan:
     return Plan(
         publish=publish,
         deliver=deliver,
-        rate=least([publish.rate, deliver.rate]),
+        rate=passing(work, waits),
         confirmation=_confirmation(work, waits),
         delivery=_delivery(work, waits),
         fills=window_that_fills(work, waits),

@@ -17,12 +17,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ackfsm.engine.core.automaton import REFUSED, LazyProduct
+from ackfsm.engine.core.automaton import LazyProduct
 from ackfsm.engine.core.model import EngineModel, IndexRelation, Role
-from ackfsm.engine.core.names import FRAMES, Agent, Event
+from ackfsm.engine.core.names import Event
 from ackfsm.tables import IndexKind, Specification
 from ackfsm.terms import Configuration, DefectError
 from ackfsm.timing import _kernel as k
+from ackfsm.timing._memory import WAYS, Memory, Rows
 from ackfsm.timing._waits import Waits, waits_of
 from ackfsm.timing._workload import Workload
 
@@ -33,7 +34,6 @@ _TICKS: Final = 10**12
 
 _APPLICATION: Final = "application"
 _FIRST_SLOTS: Final = 256
-_FIRST_WORDS: Final = 1 << 18
 
 
 class Spread(enum.IntEnum):
@@ -75,7 +75,7 @@ class Simulated:
     processed_at: np.ndarray[Any, Any]
 
 
-def simulate(
+def simulate(  # noqa: PLR0913 - by name
     specification: Specification,
     configuration: Configuration,
     work: Workload,
@@ -83,108 +83,20 @@ def simulate(
     *,
     spreads: Mapping[str, Spread] | None = None,
     seed: int = 1,
+    apart: bool = False,
     model: EngineModel | None = None,
 ) -> Simulated:
     """Send, deliver and acknowledge so many ``messages`` in virtual time.
 
     ``spreads`` says how times are distributed, by their names: ``rtt``, ``send_time``, ``broker_time``, ``sync_time``,
-    ``processing_time``.
+    ``processing_time``.  With ``apart`` the consumers begin when all is sent, so that each side has the broker for
+    itself.
     """
     waits = waits_of(specification, configuration)
-    return _Run(model or EngineModel(specification), configuration, waits, work, messages).run(spreads or {}, seed)
+    return _Run(model or EngineModel(specification), configuration, waits, work, messages).run(
+        spreads or {}, seed, apart=apart
+    )
 
-
-class _Memory:
-    """The memory of the kernel, which grows at its end."""
-
-    def __init__(self, *, compiled: bool) -> None:
-        self.words: Any = np.zeros(_FIRST_WORDS, np.int64) if compiled else []
-        self._compiled = compiled
-        self._used = 0
-
-    def room(self, words: int, of: int = 0) -> int:
-        """The address of so many new words, each of them ``of``."""
-        begin = self._used
-        self._used += words
-        if not self._compiled:
-            self.words.extend([of] * words)
-            return begin
-        if self._used > len(self.words):
-            self.words = np.concatenate([self.words, np.zeros(max(self._used, 2 * len(self.words)), np.int64)])
-        self.words[begin : self._used] = of
-        return begin
-
-    def write(self, begin: int, words: Sequence[int]) -> None:
-        """Write ``words`` from address ``begin`` on."""
-        self.words[begin : begin + len(words)] = words
-
-    def read(self, begin: int, words: int) -> np.ndarray[Any, Any]:
-        """So many words from address ``begin`` on."""
-        return np.array(self.words[begin : begin + words], np.int64)
-
-
-class _Rows:
-    """The states of all products of machines, as the kernel knows them: each gets its record when it is first met."""
-
-    def __init__(
-        self,
-        memory: _Memory,
-        automata: Mapping[int, LazyProduct[Any]],
-        events: Mapping[int, int],
-        lists: Mapping[int, int],
-    ) -> None:
-        """``events`` and ``lists`` are the addresses of events and the numbers of lists, by their numbers."""
-        self._memory, self._automata, self._events, self._lists = memory, automata, events, lists
-        self._addresses: dict[tuple[int, int], int] = {}
-        self._states: dict[int, tuple[int, int]] = {}
-
-    def row(self, role: int, state: int) -> int:
-        """The address of a state, which may be a new one."""
-        found = self._addresses.get((role, state))
-        if found is None:
-            columns = self._automata[role].columns
-            found = self._memory.room(k.SUCCESSOR + len(columns), k.UNKNOWN)
-            self._addresses[role, state], self._states[found] = found, (role, state)
-            self._memory.write(found, self._described(role, state))
-            unmoved = [k.UNKNOWN if column is not None else found for column in columns]
-            self._memory.write(found + k.SUCCESSOR, unmoved)
-        return found
-
-    def fill(self, row: int, signal: int) -> None:
-        """Ask the tables for the row after ``row``."""
-        role, state = self._states[row]
-        target = self._automata[role].fill(signal, state)
-        after = k.REFUSED if target == REFUSED else self.row(role, target)
-        self._memory.words[row + k.SUCCESSOR + signal] = after
-
-    def _described(self, role: int, state: int) -> list[int]:
-        automaton = self._automata[role]
-        facts = automaton.facts[state]
-        words = [k.NOTHING] * k.SUCCESSOR
-        words[k.INDEXED] = sum(1 << self._lists[b.number] for b in facts.indexed_under if b.number in self._lists)
-        words[k.FINISHED] = role == Role.COPY and automaton.is_finished(state)
-        words[k.ACKNOWLEDGEABLE] = facts.acknowledgeable
-        words[k.AWAITS_ANSWER] = facts.ack_pending
-        if facts.delivery_event is not None:
-            words[k.DELIVERED_BY] = self._events[facts.delivery_event.number]
-        enabled = [self._events[event.number] for event in facts.enabled if event.agent in _WAYS]
-        if len(enabled) >= k.EVENTS_OF_A_ROW:
-            raise DefectError(f"a state allows {len(enabled)} events, more than the simulation has room for")
-        words[k.ENABLED : k.ENABLED + len(enabled)] = enabled
-        return words
-
-
-_WAYS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        **dict.fromkeys(FRAMES, k.FRAME),
-        Agent.LIBRARY: k.AT_ONCE,
-        Agent.BROKER: k.AT_ONCE,
-        Agent.DISK: k.AT_ONCE,  # what is written is; a sync takes its time
-        Agent.QUEUE: k.DISPATCH,
-        Agent.TIMER: k.TIMER,
-    }
-)
-"""How the events of an agent are brought about; those of all others are not."""
 
 _ACTED: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -212,7 +124,7 @@ class _Run:
     ) -> None:
         self._waits, self._work, self._messages = waits, work, messages
         self._step, compiled = _kernel_run()
-        self._memory = _Memory(compiled=compiled)
+        self._memory = Memory(compiled=compiled)
         self._model = model
         self._memory.room(k.REGISTERS)
         self._lists = self._lists_used()
@@ -222,11 +134,11 @@ class _Run:
         }
         automata[int(Role.COPY)] = model.copy_automaton(configuration, configuration, 1)
         self._automata = automata
-        self._rows = _Rows(self._memory, automata, self._events, self._lists)
+        self._rows = Rows(self._memory, automata, self._events, self._lists)
 
     def _lists_used(self) -> dict[int, int]:
         """The broadcasts that somebody hears: those of events that happen here, and those of the links."""
-        happening = [e for e in self._model.events.values() if e.agent in {*_WAYS, _APPLICATION}]
+        happening = [e for e in self._model.events.values() if e.agent in {*WAYS, _APPLICATION}]
         used = [b.number for event in happening for b, _ in event.broadcasts]
         used += [self._model.all_copies(scope).number for scope in ("producer", "consumer")]
         return {number: place for place, number in enumerate(sorted(set(used)))}
@@ -236,7 +148,7 @@ class _Run:
         syncs = {record.sync for record in self._model.table.journal_records.values()}
         addresses, bit = dict[int, int](), 1
         for event in self._model.events.values():
-            way = k.SYNC if event.name in syncs else _WAYS.get(event.agent, k.AT_ONCE)
+            way = k.SYNC if event.name in syncs else WAYS.get(event.agent, k.AT_ONCE)
             timed = way in {k.FRAME, k.SYNC}
             words = [0] * k.TO_OTHERS
             words[k.WAY], words[k.SIGNAL], words[k.BIT] = way, event.signal, bit if timed else 0
@@ -251,16 +163,24 @@ class _Run:
             self._memory.write(addresses[event.number], words)
         return addresses
 
-    def run(self, spreads: Mapping[str, Spread], seed: int) -> Simulated:
+    def run(self, spreads: Mapping[str, Spread], seed: int, *, apart: bool) -> Simulated:
         """Run to the end."""
         self._prepare(spreads, seed)
+        self._memory.words[k.HELD] = apart
+        self._run()
+        if apart:
+            self._memory.words[k.HELD] = 0
+            self._run()
+        return self._result()
+
+    def _run(self) -> None:
+        """Run until nothing is left to happen."""
         memory = self._memory
         while (code := self._step(memory.words)) != k.ENDED:
             if code == k.FILL:
                 self._rows.fill(int(memory.words[k.ASKED_ROW]), int(memory.words[k.ASKED_SIGNAL]))
             else:
                 self._add_slots()
-        return self._result()
 
     def _prepare(self, spreads: Mapping[str, Spread], seed: int) -> None:
         """Write registers and links."""
@@ -359,7 +279,7 @@ class _Run:
         slots[:, k.NEXT_FREE] = np.append(addresses[1:], memory.words[k.FREE])
         for each in range(k.BLOCKS_OF_A_SLOT):
             slots[:, k.BLOCKS + each * k.BLOCK_SIZE + k.BLOCK_SLOT] = addresses
-        memory.write(begin, slots.ravel() if isinstance(memory.words, np.ndarray) else slots.ravel().tolist())
+        memory.write(begin, slots.ravel().tolist())
         memory.words[k.FREE] = begin
         memory.words[k.SLOTS] += count
         self._move_heap()
@@ -377,6 +297,8 @@ class _Run:
 
     def _result(self) -> Simulated:
         memory, messages = self._memory, self._messages
+        if memory.words[k.OVERFLOWN]:
+            raise DefectError("more events of a message waited for something than the simulation has room for")
         figures = [memory.read(int(memory.words[at]), messages) for at in _FIGURES]
         accepted, processed, confirmed, delivered = (np.where(f < 0, -1.0, f / _TICKS) for f in figures)
         counts = [int(memory.words[at]) for at in (k.ACCEPTED, k.PROCESSED)]
@@ -415,8 +337,7 @@ def _rate(times: np.ndarray[Any, Any], count: int, messages: int, cycle: int) ->
         return 0.0
     last = messages - 1
     first = last - max(messages // 2 // cycle, 1) * cycle
-    if first < 0:
-        first = 0
+    first = max(first, 0)
     passed = float(times[last] - times[first])
     return float("inf") if passed == 0 else (last - first) / passed
 

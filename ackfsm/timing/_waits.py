@@ -28,6 +28,7 @@ class Waits:
         waits_for_acknowledged: who acknowledges waits for the answer of the broker.
         acknowledged_first: a message is acknowledged before the application has it.
         prefetch: so many deliveries may be out; ``None``: any number.
+        is_journalled: messages and their acknowledgements are written to the journal, whoever waits for that.
         freed_on_delivery: a delivery counts until the application has it, not until it is settled.
     """
 
@@ -43,6 +44,7 @@ class Waits:
     acknowledged_first: bool
     prefetch: int | None
     freed_on_delivery: bool
+    is_journalled: bool
 
 
 def waits_of(specification: Specification, configuration: Configuration) -> Waits:
@@ -79,6 +81,7 @@ class _Reader:
             acknowledged_first=self._holds("acks_before_delivery"),
             prefetch=self.configuration.prefetch or None,
             freed_on_delivery=self._holds("credit_freed_on_delivery"),
+            is_journalled=self._holds("journalled"),
         )
 
     def _window(self) -> int | None:

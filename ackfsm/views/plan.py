@@ -101,7 +101,9 @@ def _note(work: Workload) -> Text:
 def rate_text(rate: Interval) -> str:
     """Whole messages a second, rounded down, or a range; ``any`` where nothing takes time."""
     low, high = (_bound(bound) for bound in (rate.low, rate.high))
-    return low if low == high else f"{low} to {high}"
+    if low == high:
+        return low
+    return f"up to {high}" if rate.low == 0 else f"{low} to {high}"
 
 
 def _bound(bound: Fraction | None) -> str:
