@@ -134,3 +134,36 @@ def test_records_are_read_as_they_were_written(tmp_path: Path) -> None:
     file.write_text('{"kind": "guess"}\n')
     with pytest.raises(ValueError, match=r"measured\.jsonl:1: not a record"):
         read(file)
+
+
+def test_what_was_measured_is_enough_to_compare() -> None:
+    records = read()
+    assert [record["kind"] for record in records].count("machine") == 1
+    measured = [record for record in records if record["kind"] == "point"]
+    for broker in {side.broker for side in SIDES}:
+        assert sum(record["broker"] == broker for record in measured) >= 10
+    for record in measured:
+        assert len(record["repeats"]) >= 3
+        assert statistics.median(record["repeats"]) == record["rate"]
+
+
+@pytest.mark.parametrize("side", SIDES, ids=lambda side: f"{side.broker}-{side.protocol}")
+def test_every_point_was_measured_with_the_costs_of_its_side(side: Side) -> None:
+    mine = [
+        record for record in read() if (record.get("broker"), record.get("protocol")) == (side.broker, side.protocol)
+    ]
+    found = [
+        (record["config"], record["rtt_ms"], record["message_size"], record["bandwidth_bit_s"])
+        for record in mine
+        if record["kind"] == "point"
+    ]
+    assert found == [(point.config, point.rtt_ms, point.message_size, point.bandwidth) for point in points(side)]
+    names = {record["name"] for record in mine if record["kind"] == "parameter"}
+    assert names >= {
+        "blocking_send",
+        "sync_time",
+        "message_cost",
+        "commit_cost",
+        "transacted_message_cost",
+        "consume_cost",
+    }
