@@ -9,9 +9,9 @@ A *row* is a state of one product of machines (those of a copy, of a producer, o
 tables.  Then :func:`run` returns :data:`FILL` and goes on where it was when it is called again: nothing has happened
 meanwhile, since an event moves all that take part in it or nothing.
 
-A message is in a *slot* as long as anything can become of it.  Events that take no time happen at once; a frame, a sync,
-a timer and the work of an application end at a time that is kept in a heap.  What is refused is tried again when that
-has moved which refused it.
+A message is in a *slot* as long as anything can become of it.  Events that take no time happen at once; a frame, a
+sync, a timer and the work of an application end at a time that is kept in a heap.  What is refused is tried again when
+that has moved which refused it.
 
 All functions mean the same to Python, on a list, and to Numba, on an array.
 """

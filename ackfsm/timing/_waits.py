@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ackfsm.tables import ALWAYS, Condition, Document, Specification, parse_condition, read_form
@@ -47,12 +48,12 @@ class Waits:
     is_journalled: bool
 
 
-def waits_of(specification: Specification, configuration: Configuration) -> Waits:
-    """What waits for what in ``configuration``.
+def waits_of(specification: Specification, configuration: Configuration, directory: Path | None = None) -> Waits:
+    """What waits for what in ``configuration``, by ``timing.yaml`` of ``spec/`` (or of ``directory``).
 
-    Raises :class:`ackfsm.terms.SpecError` naming file and line where ``spec/timing.yaml`` is wrong.
+    Raises :class:`ackfsm.terms.SpecError` naming file and line where that is wrong.
     """
-    return _Reader(read_form("timing.yaml", "timing"), specification, configuration).waits()
+    return _Reader(read_form("timing.yaml", "timing", directory), specification, configuration).waits()
 
 
 class _Reader:

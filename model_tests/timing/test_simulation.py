@@ -1,0 +1,166 @@
+"""The simulation: against the closed form, the claims' numbers, the engine's virtual time, and plain Python."""
+
+import dataclasses
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ackfsm.engine import Broker, Timed
+from ackfsm.engine.core.model import EngineModel, Role
+from ackfsm.timing import Simulated, Spread, Workload, plan, simulate, waits_of
+from ackfsm.timing import _kernel as kernel
+from model_tests.support.tables import shipped
+from model_tests.timing.drawn import compare, drawn
+
+MILLISECOND = Fraction(1, 1000)
+LINE: dict[str, Any] = {"bandwidth": Fraction(2**30), "bandwidth_back": Fraction(2**30)}
+
+
+@pytest.fixture(scope="module")
+def model() -> EngineModel:
+    return EngineModel(shipped())
+
+
+def ran(
+    model: EngineModel, work: Workload, messages: int, profile: str = "jms", *, apart: bool = False, **settings: object
+) -> Simulated:
+    return simulate(shipped(), shipped().configure(profile, settings), work, messages, apart=apart, model=model)
+
+
+# the sentences of the vendors that speak of rates
+
+
+def test_c04_and_c48_a_blocking_send_takes_a_round_trip(model: EngineModel) -> None:
+    assert ran(model, Workload(rtt=MILLISECOND), 2_000).publish == pytest.approx(1000, rel=1e-3)
+    assert ran(model, Workload(rtt=MILLISECOND / 4), 2_000).publish == pytest.approx(4000, rel=1e-3)
+
+
+def test_c48_what_is_not_answered_fills_the_line(model: EngineModel) -> None:
+    found = ran(model, Workload(rtt=MILLISECOND / 4, **LINE), 4_000, "artemis", send_mode="unconfirmed")
+    assert found.publish == pytest.approx(89478, rel=1e-3)
+
+
+def test_c05_throughput_grows_with_the_transaction(model: EngineModel) -> None:
+    rates = []
+    for together in (1, 2, 10, 100, 1000):
+        work = Workload(rtt=MILLISECOND / 4, messages_per_commit=together, **LINE)
+        found = ran(model, work, 20 * together, ack_mode="SESSION_TRANSACTED", apart=True)
+        expected = together / (together * work.transmission + work.rtt)
+        assert found.publish == pytest.approx(float(expected), rel=1e-3)
+        rates.append(found.publish)
+    assert rates == sorted(rates)
+
+
+def test_c19_the_timer_answers_a_publisher_who_does_not_reach_the_threshold(model: EngineModel) -> None:
+    work = Workload(rtt=MILLISECOND, rate=Fraction(10))
+    found = ran(model, work, 300, "solace", publish_window=50)
+    assert found.confirmations.max() == pytest.approx(1.001, rel=1e-3)
+    assert found.publish == pytest.approx(10, rel=1e-3)
+    blocking = ran(model, Workload(rtt=MILLISECOND), 60, "solace", send_mode="blocking")
+    assert blocking.publish == pytest.approx(1 / 1.001, rel=1e-3)
+
+
+def test_c22_a_window_that_fills_the_round_trip_never_interrupts(model: EngineModel) -> None:
+    work = Workload(rtt=2 * MILLISECOND, **LINE)
+    configuration = shipped().configure("solace", {"publish_window": 50})
+    fills = plan(work, waits_of(shipped(), configuration)).fills
+    assert fills is not None
+    interrupted = ran(model, work, 50_000, "solace", publish_window=50).publish
+    assert interrupted == pytest.approx(34 / (float(work.rtt) + float(work.transmission)), rel=1e-3)
+    wide = dataclasses.replace(work, rtt=MILLISECOND / 4)
+    assert ran(model, wide, 5_000, "solace", publish_window=50).publish == pytest.approx(89478, rel=1e-3)
+
+
+def test_c49_a_handler_frees_the_sender_of_the_round_trip(model: EngineModel) -> None:
+    slow, fast = (
+        ran(model, Workload(rtt=rtt, **LINE), 4_000, "artemis", send_mode="asynchronous", publish_window=2**31 - 1)
+        for rtt in (MILLISECOND, 50 * MILLISECOND)
+    )
+    assert slow.publish == pytest.approx(89478, rel=1e-3)
+    assert fast.publish == pytest.approx(89478, rel=1e-3)
+    assert slow.confirmations.min() > 0, "the handler was called for every message"
+
+
+# others
+
+
+@pytest.mark.parametrize("number", range(14))
+def test_drawn_configurations_go_as_fast_as_the_closed_form_says(number: int, model: EngineModel) -> None:
+    configuration, settings, work = drawn(random.Random(f"tests {number}"))
+    found = compare(configuration, settings, work, model, most=12_000)
+    assert found.wrong == ()
+
+
+@pytest.mark.parametrize("settings", [{}, {"delivery_mode": "NON_PERSISTENT"}, {"ack_mode": "SESSION_TRANSACTED"}])
+def test_an_engine_in_virtual_time_takes_as_long(settings: dict[str, Any], model: EngineModel) -> None:
+    """Each send, or each transaction of one message, waits for its answer."""
+    transacted = "ack_mode" in settings
+    broker = Broker(pace=Timed(latency=(400_000, 400_000), disk=2_000_000), **settings)
+    session = broker.connect().session()
+    producer = session.producer("q")
+    for _ in range(20):
+        producer.send("x")
+        if transacted:
+            session.commit()
+    work = Workload(rtt=Fraction(8, 10_000), sync_time=2 * MILLISECOND)
+    found = ran(model, work, 20, **settings, apart=True)
+    period = float(found.accepted_at[-1] - found.accepted_at[0]) / 19
+    assert broker.now / 1e9 / 20 == pytest.approx(period, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings"),
+    [
+        ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
+        ("solace", {"publish_window": 7}),
+        ("rabbitmq", {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 5}),
+        ("ems", {"ack_mode": "DUPS_OK_ACKNOWLEDGE", "consumption": "listener"}),
+    ],
+)
+def test_python_and_compiled_code_do_the_same(
+    profile: str, settings: dict[str, Any], model: EngineModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Workload(rtt=MILLISECOND, sync_time=MILLISECOND, producers=2, consumers=2, messages_per_commit=3, **LINE)
+    compiled = ran(model, work, 600, profile, **settings)
+    monkeypatch.setattr("ackfsm.timing._simulation._kernel_run", lambda: (kernel.run, False))
+    plain = ran(model, work, 600, profile, **settings)
+    assert plain.events == compiled.events
+    assert np.array_equal(plain.accepted_at, compiled.accepted_at)
+    assert np.array_equal(plain.processed_at, compiled.processed_at)
+    assert np.array_equal(plain.confirmations, compiled.confirmations)
+
+
+def test_what_acknowledges_more_than_may_be_out_stands_still(model: EngineModel) -> None:
+    settings: dict[str, Any] = {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 5}
+    found = ran(model, Workload(rtt=MILLISECOND, messages_per_acknowledge=6), 100, "rabbitmq", **settings)
+    assert (found.stands_still, found.deliver, found.consumed) == (True, 0.0, (5,))
+
+
+def test_chance_is_that_of_its_seed(model: EngineModel) -> None:
+    def periods(seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        configuration, work = shipped().configure("jms"), Workload(rtt=MILLISECOND, processing_time=MILLISECOND)
+        spreads = {"rtt": Spread.EXPONENTIAL, "processing_time": Spread.UNIFORM}
+        found = simulate(shipped(), configuration, work, 4_000, spreads=spreads, seed=seed, model=model)
+        return np.asarray(found.confirmations)
+
+    assert np.array_equal(periods(1), periods(1))
+    assert not np.array_equal(periods(1), periods(2))
+    assert periods(1).mean() == pytest.approx(1e-3, rel=0.05), "two ways of half a round trip each"
+
+
+def test_a_queue_that_grows_is_held_in_memory_that_grows(model: EngineModel) -> None:
+    """Four thousand messages wait while their consumer has begun with the first."""
+    work = Workload(rtt=MILLISECOND / 10, processing_time=100 * MILLISECOND)
+    found = ran(model, work, 4_000, "artemis", send_mode="unconfirmed", prefetch=1)
+    assert not found.stands_still
+    assert found.deliver == pytest.approx(10, rel=1e-3)
+    assert sum(found.consumed) == 4_000
+
+
+def test_the_roles_of_the_kernel_are_those_of_the_tables() -> None:
+    named = [kernel.LAST_OF_PRODUCER, kernel.PREFETCH_ROLE, kernel.BROKER_ROLE]
+    assert [int(role) for role in (Role.UNCONFIRMED, Role.PREFETCH, Role.BROKER)] == named
+    assert len(Role) == kernel.ROLE_COUNT
