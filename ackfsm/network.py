@@ -235,12 +235,15 @@ class Network:
 
     def step(self, state: Sequence[str], event: NetworkEvent) -> tuple[str, ...] | None:
         """The state after ``event``, or ``None`` if some participant refuses it."""
-        after = list(state)
+        moves: dict[int, str] = {}
         for part in event.participants:
             row = self.instances[part.instance].fsm.rows[state[part.instance], part.event]
             if row.kind is RowKind.REFUSE:
                 return None
-            after[part.instance] = row.target
+            moves[part.instance] = row.target
+        after = list(state)  # only now: most events are refused
+        for instance, target in moves.items():
+            after[instance] = target
         return tuple(after)
 
 

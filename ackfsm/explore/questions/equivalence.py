@@ -184,11 +184,12 @@ class _ObservableGraph:
 
 
 def _after(state: _State, columns: Sequence[tuple[int, list[int]]]) -> _State | None:
-    after = list(state)
     for place, column in columns:
-        if (follower := column[state[place]]) < 0:
+        if column[state[place]] < 0:
             return None
-        after[place] = follower
+    after = list(state)  # only now: most events are refused
+    for place, column in columns:
+        after[place] = column[state[place]]
     return tuple(after)
 
 
