@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_condition
 from ackfsm.tables._source import Document
@@ -133,8 +133,7 @@ class RowKind(StrEnum):
     REFUSE = "refuse"
 
 
-@dataclasses.dataclass(frozen=True, slots=True, order=True)
-class EventRef:
+class EventRef(NamedTuple):
     """An event as a machine names it: ``dispatch`` (of its own index) or ``dispatch(later)``.
 
     ``consumer`` is set where a machine that exists once for all consumers tells them apart, see :func:`hold`.
@@ -381,7 +380,7 @@ def _with_holders(  # noqa: PLR0913 - what tells consumers apart
         name for state in fsm.states for name in ([f"{state}{_AT}{n}" for n in numbers] if state in held else [state])
     )
     alphabet = tuple(
-        dataclasses.replace(event, consumer=n)
+        event._replace(consumer=n)
         for event in fsm.alphabet
         for n in (numbers if told_apart(kinds[event.name]) else (0,))
     )
@@ -390,7 +389,7 @@ def _with_holders(  # noqa: PLR0913 - what tells consumers apart
         base = base_state(state)
         holder = 0 if base == state else int(state.rpartition(_AT)[2])
         for event in alphabet:
-            row = fsm.rows[base, dataclasses.replace(event, consumer=0)]
+            row = fsm.rows[base, event._replace(consumer=0)]
             row = dataclasses.replace(
                 row, state=state, event=event, target=_held_target(row, state, held, holder or event.consumer)
             )
@@ -515,7 +514,7 @@ def read_renamed(
 
 
 def _renamed(event: EventRef, names: Mapping[str, str]) -> EventRef:
-    return dataclasses.replace(event, name=names[event.name])
+    return event._replace(name=names[event.name])
 
 
 def _cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, EventRef], tuple[Row, ...]]:

@@ -6,7 +6,6 @@ the row stands for totality: it says what the machine does with an event that ca
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -117,13 +116,12 @@ def _row(instance: Instance, state: int, event: EventRef) -> RowOfEvent:
 
 def _named(event: EventRef) -> str:
     """As the table names it, which tells no consumers apart."""
-    return str(dataclasses.replace(event, consumer=0))
+    return str(event._replace(consumer=0))
 
 
 def _hears(network: Network, instance: Instance, called: EventRef, event: NetworkEvent) -> bool:
-    mine, its = instance.place, event.place
-    of_it = called.name == event.name and called.consumer in {0, event.consumer}
-    return of_it and concerns(called.relation, mine, its, one_session=network.bounds.one_session)
+    of_it = called.name == event.name and called.consumer in {0, event.consumer}  # of nearly all it is not
+    return of_it and concerns(called.relation, instance.place, event.place, one_session=network.bounds.one_session)
 
 
 def _without_event(network: Network, columns: Sequence[Ints]) -> Iterator[RowOfEvent]:
