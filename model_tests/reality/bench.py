@@ -19,6 +19,8 @@ Measure: TypeAlias = Callable[[Run, int], Outcome]
 """Does a run on the broker that listens at a port."""
 
 _LARGE: Final = 16_384
+_SHORT: Final = 0.05
+"""Seconds that a consumer warms up: a queue may last for a fifth of a second only."""
 _MOST: Final = {"core": 60_000}
 _MOST_ELSEWHERE: Final = 24_000
 """Messages that a queue is filled with at most, before they are consumed: what is consumed in two or three seconds."""
@@ -94,17 +96,17 @@ class Bench:
     def _filled(self, point: Point, run: Run) -> Run:
         """The run, over a queue that holds more messages than it will take, or as many as there may be."""
         number = _MOST.get(run.protocol, _MOST_ELSEWHERE)
-        seconds = 2 * (run.warm_up + run.seconds)
+        seconds = 2 * (_SHORT + run.seconds)
         if point.bandwidth:
             number = min(number, int(seconds * point.bandwidth / 8 / run.size))
         if point.rtt_ms and run.prefetch:
             number = min(number, int(seconds * run.prefetch / point.rtt_ms * 1000))
         if run.size == _LARGE:
-            number = min(number, 6_000)
+            number = min(number, 12_000)
         number += run.prefetch + run.batch
         fill = dataclasses.replace(run, what="window", window=1000, messages=number, warm_up=0, seconds=3600)
         self._measure(fill, self._broker.port)
-        return dataclasses.replace(run, messages=number - number % run.batch)
+        return dataclasses.replace(run, messages=number - number % run.batch, warm_up=_SHORT)
 
 
 def parameters(bench: Bench, side: Side) -> Iterator[dict[str, Any]]:

@@ -123,7 +123,7 @@ class _Campaign:
             about = f"{point.what} {point.config} rtt {point.rtt_ms} ms, {point.message_size} bytes, {point.bandwidth}"
             try:
                 measured = bench.measure(point)
-            except (RuntimeError, OSError, ZeroDivisionError) as error:
+            except (RuntimeError, OSError) as error:
                 self.failed = True
                 sys.stderr.write(f"{side.broker} {side.protocol} {about}: {error!r}\n")
                 continue

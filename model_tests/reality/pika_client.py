@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
@@ -141,7 +142,8 @@ class _Window:
         channel.confirm_delivery(self._answered, callback=lambda _: self._send())
 
     def _send(self) -> None:
-        while len(self._under_way) < self._run.window and not self._meter.over:
+        most = self._run.messages or math.inf
+        while len(self._under_way) < self._run.window and self._sent < most and not self._meter.over:
             self._channel.basic_publish("", self._run.queue, self._body, self._properties)
             self._sent += 1
             self._under_way.append(self._sent)

@@ -1,4 +1,16 @@
-"""The points of the comparison: which rates are measured, by which client, over which line."""
+"""The points of the comparison: which rates are measured, by which client, over which line.
+
+Some are slower than settings say, because of what a library or a broker does of its own; seen in its frames or sources:
+
+* A transaction over AMQP 1.0 takes two round trips with Broker-J and one with Artemis.  Qpid JMS sends the end of one
+  and the begin of the next together, but Broker-J gives the link to its coordinator a credit of 1.
+* acknowledge() of Artemis' own client waits twice with blockOnAcknowledge: for the acknowledgement, and then for a
+  commit of its session, in CLIENT_ACKNOWLEDGE and in INDIVIDUAL_ACKNOWLEDGE.
+* Qpid JMS grants credit anew when at most half is left and at most 0.7 of the prefetch is granted or not yet taken: of
+  a burst that it has received it gives back 0.6 or so before it runs dry, so a prefetch of 10 is as one of 6 or 7.
+* A burst of sends is answered when all of it was read (Broker-J), or by several syncs (RabbitMQ): a window that is as
+  long as the broker works in a round trip is slower than both bounds.
+"""
 
 from __future__ import annotations
 

@@ -52,7 +52,9 @@ class Outcome:
 
     @property
     def rate(self) -> float:
-        """Messages a second."""
+        """Messages a second.  Raises :class:`RuntimeError` where nothing was counted."""
+        if not self.messages:
+            raise RuntimeError(f"the run of {self.total} messages was over before any was counted")
         return self.messages / self.seconds
 
 

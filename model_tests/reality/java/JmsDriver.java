@@ -99,7 +99,8 @@ public final class JmsDriver {
                 error.printStackTrace(); // never released: the run ends with an error
             }
         };
-        while (meter.goesOn()) {
+        long most = (long) number("messages");
+        for (long sent = 0; meter.goesOn() && (most == 0 || sent < most); sent++) {
             acquire(free, 1);
             producer.send(message(session), listener); // a message of its own: one under way must not be used again
         }
