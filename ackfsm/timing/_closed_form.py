@@ -106,7 +106,8 @@ def _one_producer(work: Workload, waits: Waits) -> Interval:
     sync = _sync(work, waits)
     if waits.next_send_after == "commit":
         messages = work.messages_per_commit
-        taken = [work.send_time + line.of(messages) + work.rtt + each for each in sync]
+        answers = work.rtt * (2 if waits.completes_first else 1)
+        taken = [work.send_time + line.of(messages) + answers + each for each in sync]
         return Interval.each(messages, *taken)
     if waits.next_send_after == "nothing" or waits.window is None:
         return _paced(pace)
@@ -202,7 +203,7 @@ def _one_consumer(work: Workload, waits: Waits) -> Interval:
     if most is None:
         return least(fetched)
     if waits.freed_on_delivery:
-        return least([*fetched, _taken(work, at_a_time, most, pauses)])
+        return least([*fetched, _taken(work, waits, at_a_time, most, pauses)])
     return least([*fetched, _refilled(work, waits, at_a_time, most, pauses)])
 
 
@@ -215,13 +216,15 @@ def _pauses(work: Workload, waits: Waits) -> tuple[Fraction, Fraction]:
     return work.rtt + sync * (2 if shared else 1), work.rtt + sync
 
 
-def _taken(work: Workload, at_a_time: int, most: int, pauses: tuple[Fraction, Fraction]) -> Interval:
+def _taken(work: Workload, waits: Waits, at_a_time: int, most: int, pauses: tuple[Fraction, Fraction]) -> Interval:
     """How fast the broker may send where a delivery counts until the application has it.
 
-    While the application waits for an answer it takes nothing, so that with several messages to an answer the way of
-    the first of them is not hidden.
+    While the application waits for an answer it takes nothing: the message itself, if it is acknowledged first; and
+    with several messages to an answer the way of the first of them is not hidden.
     """
     way = work.transmission_back + work.rtt
+    if waits.acknowledged_first:
+        return Interval.each(most, way + pauses[0], way + pauses[1])
     if at_a_time == 1 or pauses[0] == 0:
         return Interval.each(most, way)
     each = max(way / most, work.processing_time, work.transmission_back)

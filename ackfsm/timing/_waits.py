@@ -22,6 +22,7 @@ class Waits:
         window: so many sends may be open; ``None``: any number.
         threshold: the broker answers so many at a time; ``None``: each at once.
         has_timer: it answers fewer when its timer fires.
+        completes_first: a commit waits until each send of its transaction is complete.
         send_after_sync: the answer to a send waits for a sync.
         commit_after_sync: that to a commit does.
         acknowledge_after_sync: that to an acknowledgement does.
@@ -37,6 +38,7 @@ class Waits:
     window: int | None
     threshold: int | None
     has_timer: bool
+    completes_first: bool
     send_after_sync: bool
     commit_after_sync: bool
     acknowledge_after_sync: bool
@@ -74,6 +76,7 @@ class _Reader:
             window=self._window(),
             threshold=self.configuration.confirm_threshold if threshold else None,
             has_timer=self.configuration.confirm_timer,
+            completes_first=self._holds("completes_transacted_sends"),
             send_after_sync=after_sync["send"],
             commit_after_sync=after_sync["commit"],
             acknowledge_after_sync=after_sync["acknowledge"],

@@ -88,3 +88,17 @@ def test_a_life_of_too_many_orders_is_given_up_and_not_searched_for_ever() -> No
     different = tuple(Heard(Sign("broker_crash", consumer=lane), lane, lane) for lane in range(60))
     with pytest.raises(TooManyStatesError):
         contradiction(Life(different), _STAYS)  # type: ignore[arg-type]
+
+
+@given(st.lists(_HEARD, max_size=8), st.sets(st.integers(0, 7)))
+def test_signs_that_are_left_out_leave_each_other_sign_with_those_that_may_have_come_after_it(
+    heard: list[Heard], places: set[int]
+) -> None:
+    there = sorted(place for place in places if place < len(heard))
+    found = Life(tuple(heard)).without(*there).heard
+    kept = [place for place in range(len(heard)) if place not in there]
+    assert [each.sign for each in found] == [heard[place].sign for place in kept]
+    for nth, place in enumerate(kept):
+        behind = [other for other in kept[:nth] if place - heard[place].reach <= other]
+        unseen = max(0, heard[place].reach - place)  # of what was there before the life began
+        assert found[nth].reach == len(behind) + unseen

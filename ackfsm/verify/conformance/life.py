@@ -56,13 +56,21 @@ class Life:
         heard = (dataclasses.replace(each, sign=sign) for each, sign in zip(self.heard, signs, strict=True))
         return Life(tuple(heard), self.at_rest)
 
-    def without(self, place: int) -> Life:
-        """The same but for the sign at ``place``."""
-        later = (
-            dataclasses.replace(each, reach=each.reach - 1) if nth - each.reach <= place else each
-            for nth, each in enumerate(self.heard[place + 1 :], start=place + 1)
+    def without(self, *places: int) -> Life:
+        """The same but for the signs at ``places``."""
+        left_out = {*places}
+        gone = [*itertools.accumulate((place in left_out for place in range(len(self.heard))), initial=0)]
+        kept = (
+            _closer(each, gone[nth] - gone[max(0, nth - each.reach)])
+            for nth, each in enumerate(self.heard)
+            if gone[nth] == gone[nth + 1]
         )
-        return Life((*self.heard[:place], *later), self.at_rest)
+        return Life(tuple(kept), self.at_rest)
+
+
+def _closer(heard: Heard, signs: int) -> Heard:
+    """The same where so many of the signs that may have come after it are not there."""
+    return dataclasses.replace(heard, reach=heard.reach - signs) if signs else heard
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -109,9 +117,7 @@ def contradiction(life: Life, observer: Observer) -> Contradiction | None:
 
 def _until(life: Life, told: Sequence[int], last: int) -> tuple[Heard, ...]:
     """What was heard without what was ``told`` after the one of that number; circumstances are kept."""
-    for place in reversed(told[last + 1 :]):
-        life = life.without(place)
-    return life.heard
+    return life.without(*told[last + 1 :]).heard
 
 
 def _belief(heard: Sequence[Heard], observer: Observer) -> Belief:
@@ -159,16 +165,21 @@ def _after(before: Sequence[_Cut], place: int) -> _Cut:
     return sum(1 << other for other, its in enumerate(before) if its >> place & 1)
 
 
+def _first_missing(cut: _Cut) -> int:
+    """The place of the first sign that is not in the set."""
+    return (~cut & (cut + 1)).bit_length() - 1
+
+
 def _next(
     heard: Sequence[Heard], before: Sequence[_Cut], beliefs: Mapping[_Cut, Belief], observer: Observer
 ) -> dict[_Cut, Belief]:
     """What is believed after one more sign, by the cut that it leads to."""
     found: dict[_Cut, list[Belief]] = {}
     for cut, belief in beliefs.items():
-        for place, this in enumerate(heard):
+        for place in range(_first_missing(cut), len(heard)):
             if cut >> place & 1 or before[place] & ~cut:
                 continue
-            after = observer.hear(belief, this.sign)
+            after = observer.hear(belief, heard[place].sign)
             if after:
                 found.setdefault(cut | 1 << place, []).append(after)
     return {cut: frozenset[int]().union(*each) for cut, each in found.items()}

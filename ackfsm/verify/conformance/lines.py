@@ -91,7 +91,7 @@ class Lines:
         self._visits = _Visits(events, self.deliveries, self.queues)
         message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
         self._width = np.int64(events.count_of("process") + 1)
-        self.handed = message * self._width + process
+        self.handed = message * self._width + process  # ascending
         self.processed_too_often = self._processed_too_often()
         self.by_workers = self._by_workers()
         self._failed = self._next_of(self.deliveries, events.places(Event.FAILED))
@@ -149,7 +149,9 @@ class Lines:
 
     def was_handed_to(self, messages: Ints, process: int) -> Mask:
         """For each of ``messages`` whether it was ever handed to ``process``."""
-        return np.isin(messages * self._width + process, self.handed)
+        asked = messages * self._width + process
+        place = np.searchsorted(self.handed, asked)
+        return np.asarray(np.append(self.handed, ABSENT)[place] == asked)
 
     def may_consume(self, process: int, queues: Ints) -> Mask:
         """For each of ``queues`` whether ``process`` may have consumed there; who did nothing else, anywhere."""
