@@ -6,7 +6,6 @@ bounds it gives both, and says so.  The question, the choices and what is left o
 
 from ackfsm.timing._interval import Interval
 from ackfsm.timing._plan import Plan, Side, plan, window_that_fills
-from ackfsm.timing._simulation import Simulated, Spread, simulate
 from ackfsm.timing._waits import Waits, waits_of
 from ackfsm.timing._ways import Way, ways_of_sending
 from ackfsm.timing._workload import RESOURCES, Workload
@@ -16,13 +15,10 @@ __all__ = [
     "Interval",
     "Plan",
     "Side",
-    "Simulated",
-    "Spread",
     "Waits",
     "Way",
     "Workload",
     "plan",
-    "simulate",
     "waits_of",
     "ways_of_sending",
     "window_that_fills",

@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import pytest
 
-from ackfsm.explore.search.cache import CacheWarning, cache_of
+from ackfsm.numba_cache import CacheWarning, cache_of
 from model_tests.support.commands import AS_PROMISED, ended, environment
 from model_tests.support.places import SPEC
 from model_tests.support.tables import to_be_changed

@@ -10,8 +10,9 @@ import pytest
 
 from ackfsm.engine import Broker, Timed
 from ackfsm.engine.core.model import EngineModel, Role
-from ackfsm.timing import Simulated, Spread, Workload, plan, simulate, waits_of
-from ackfsm.timing import _kernel as kernel
+from ackfsm.simulation import Simulated, Spread, simulate
+from ackfsm.simulation import _kernel as kernel
+from ackfsm.timing import Workload, plan, waits_of
 from model_tests.support.tables import shipped
 from model_tests.timing.drawn import compare, drawn
 
@@ -125,7 +126,7 @@ def test_python_and_compiled_code_do_the_same(
 ) -> None:
     work = Workload(rtt=MILLISECOND, sync_time=MILLISECOND, producers=2, consumers=2, messages_per_commit=3, **LINE)
     compiled = ran(model, work, 600, profile, **settings)
-    monkeypatch.setattr("ackfsm.timing._simulation._kernel_run", lambda: (kernel.run, False))
+    monkeypatch.setattr("ackfsm.simulation._simulation._kernel_run", lambda: (kernel.run, False))
     plain = ran(model, work, 600, profile, **settings)
     assert plain.events == compiled.events
     assert np.array_equal(plain.accepted_at, compiled.accepted_at)

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 from ackfsm.explore.search import kernel, kernel_ample, kernel_scc, kernel_serialize
-from ackfsm.explore.search.cache import cache_of
+from ackfsm.numba_cache import cache_of
 
 __all__ = [
     "array",

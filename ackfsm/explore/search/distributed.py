@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ackfsm.explore.search import compiled
-from ackfsm.explore.search.cache import cache_of
 from ackfsm.explore.search.encode import PackedNetwork
 from ackfsm.explore.search.kernel import ALWAYS, HEAD
 from ackfsm.explore.search.layout import machine_states_of
 from ackfsm.explore.search.options import SearchOptions
 from ackfsm.explore.search.search import Search
+from ackfsm.numba_cache import cache_of
 
 __all__ = [
     "StateSet",

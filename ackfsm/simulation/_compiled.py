@@ -7,8 +7,8 @@ from typing import Any
 
 import numba
 
-from ackfsm.explore.search.cache import cache_of
-from ackfsm.timing import _kernel
+from ackfsm.numba_cache import cache_of
+from ackfsm.simulation import _kernel
 
 __all__ = ["run"]
 

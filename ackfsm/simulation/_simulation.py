@@ -20,12 +20,11 @@ import numpy as np
 from ackfsm.engine.core.automaton import LazyProduct
 from ackfsm.engine.core.model import EngineModel, IndexRelation, Role
 from ackfsm.engine.core.names import Event
+from ackfsm.simulation import _kernel as k
+from ackfsm.simulation._memory import WAYS, Memory, Rows
 from ackfsm.tables import IndexKind, Specification
 from ackfsm.terms import Configuration, DefectError
-from ackfsm.timing import _kernel as k
-from ackfsm.timing._memory import WAYS, Memory, Rows
-from ackfsm.timing._waits import Waits, waits_of
-from ackfsm.timing._workload import Workload
+from ackfsm.timing import Waits, Workload, waits_of
 
 __all__ = ["Simulated", "Spread", "simulate"]
 
@@ -350,6 +349,6 @@ def _kernel_run() -> tuple[Callable[[Any], int], bool]:
     """The kernel, and whether it is compiled: it is not where Numba is missing."""
     if importlib.util.find_spec("numba") is None:
         return k.run, False
-    from ackfsm.timing import _compiled
+    from ackfsm.simulation import _compiled
 
     return _compiled.run, True
