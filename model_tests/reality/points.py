@@ -1,6 +1,7 @@
 """The points of the comparison: which rates are measured, by which client, over which line.
 
-Some are slower than settings say, because of what a library or a broker does of its own; seen in its frames or sources:
+Some are slower than settings say, because of what a library or a broker does of its own.  The first was seen in its
+frames; the others fit what was measured, and were not traced:
 
 * A transaction over AMQP 1.0 takes two round trips with Broker-J and one with Artemis.  Qpid JMS sends the end of one
   and the begin of the next together, but Broker-J gives the link to its coordinator a credit of 1.
