@@ -103,7 +103,6 @@ CONFIRM_LATENCY: Final = 34
 DELIVERY_LATENCY: Final = 35
 INITIAL: Final = 36  # the row of a message that is not sent yet
 READY: Final = 37  # the list of the queue that holds what may be dispatched
-LISTS: Final = 38  # how many lists there are
 SCOPES_AT: Final = 39  # the scope of each: 0 producer, 1 queue, 2 consumer
 
 # registers: the workload, in ticks and messages

@@ -23,7 +23,8 @@ from ackfsm.engine.core.names import Event
 from ackfsm.simulation import _kernel as k
 from ackfsm.simulation._memory import WAYS, Memory, Rows
 from ackfsm.tables import IndexKind, Specification
-from ackfsm.terms import Configuration, DefectError
+from ackfsm.terms import Configuration, DefectError, InputError
+from ackfsm.text import quoted
 from ackfsm.timing import Waits, Workload, waits_of
 
 __all__ = ["Simulated", "Spread", "simulate"]
@@ -90,12 +91,21 @@ def simulate(  # noqa: PLR0913 - by name
     ``spreads`` says how times are distributed, by their names: ``rtt``, ``send_time``, ``broker_time``, ``sync_time``,
     ``processing_time``.  With ``apart`` the consumers begin when all is sent, so that each side has the broker for
     itself.
+
+    Raises :class:`InputError` for fewer messages than one, and for a time of another name.
     """
+    if messages < 1:
+        raise InputError(f"{messages} messages cannot be sent; simulate 1 or more")
+    if unknown := sorted({*(spreads or {})} - _SPREAD):
+        raise InputError(f"no time is called {quoted(unknown[0])}; spread one of {', '.join(sorted(_SPREAD))}")
     waits = waits_of(specification, configuration)
     return _Run(model or EngineModel(specification), configuration, waits, work, messages).run(
         spreads or {}, seed, apart=apart
     )
 
+
+_SPREAD: Final = frozenset({"rtt", "send_time", "broker_time", "sync_time", "processing_time"})
+"""The times that may be distributed."""
 
 _ACTED: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -206,7 +216,6 @@ class _Run:
             k.BROKER: self._link((Role.BROKER,)),
             k.INITIAL: self._rows.row(int(Role.COPY), self._automata[int(Role.COPY)].initial),
             k.READY: lists[self._model.overtaken_by(Event.DISPATCH_FIRST, "queue").number],
-            k.LISTS: len(lists),
             k.SCOPES_AT: scopes,
             k.ALL_OF_PRODUCER: lists[self._model.all_copies("producer").number],
             k.ALL_OF_CONSUMER: lists[self._model.all_copies("consumer").number],

@@ -140,7 +140,8 @@ def _confirmation(work: Workload, waits: Waits) -> tuple[Fraction, Fraction | No
     if waits.next_send_after == "nothing":
         return None
     if waits.next_send_after == "commit":
-        least_ = work.rtt + (work.sync_time if waits.commit_after_sync else 0)
+        answers = work.rtt * (2 if waits.completes_first else 1)
+        least_ = answers + (work.sync_time if waits.commit_after_sync else 0)
         return least_, least_
     least_ = work.transmission + work.broker_time + work.rtt + (work.sync_time if waits.send_after_sync else 0)
     if waits.threshold is None or waits.threshold == 1:

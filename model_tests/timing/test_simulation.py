@@ -12,6 +12,7 @@ from ackfsm.engine import Broker, Timed
 from ackfsm.engine.core.model import EngineModel, Role
 from ackfsm.simulation import Simulated, Spread, simulate
 from ackfsm.simulation import _kernel as kernel
+from ackfsm.terms import InputError
 from ackfsm.timing import Workload, plan, waits_of
 from model_tests.support.tables import shipped
 from model_tests.timing.drawn import compare, drawn
@@ -150,6 +151,18 @@ def test_chance_is_that_of_its_seed(model: EngineModel) -> None:
     assert np.array_equal(periods(1), periods(1))
     assert not np.array_equal(periods(1), periods(2))
     assert periods(1).mean() == pytest.approx(1e-3, rel=0.05), "two ways of half a round trip each"
+
+
+@pytest.mark.parametrize(
+    ("messages", "spreads", "said"),
+    [
+        (0, {}, "0 messages cannot be sent"),
+        (1, {"latency": Spread.UNIFORM}, "no time is called 'latency'; spread one of broker_time, processing_time"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(messages: int, spreads: dict[str, Spread], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        simulate(shipped(), shipped().configure("jms"), Workload(), messages, spreads=spreads)
 
 
 def test_a_queue_that_grows_is_held_in_memory_that_grows(model: EngineModel) -> None:
