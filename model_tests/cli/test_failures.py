@@ -48,6 +48,7 @@ COMMANDS = {
     "explain": (WAY, AS_PROMISED),
     "claims": ("claims --id C02 --jobs 1 --max-states 5", None),
     "matrix": (TINY_MATRIX, UNDETERMINED),
+    "plan": ("plan", AS_PROMISED),
     "verify": ("verify {history}", UNDETERMINED),
     "draw": ("draw delivery", AS_PROMISED),
     "export": ("export --max-faults 0", AS_PROMISED),

@@ -79,7 +79,7 @@ KINDS = (
     *("foreign",) * 3,
     *("guess",) * 2,
     *("journal",) * 3,
-    *("explain", "explain", "draw", "export", "claims", "matrix", "systems", "where", "where", "odd"),
+    *("explain", "explain", "draw", "export", "claims", "matrix", "plan", "plan", "systems", "where", "where", "odd"),
 )
 """What command lines are drawn of, as often as they are."""
 
@@ -172,6 +172,17 @@ def _matrix_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     return ["matrix", "--profile", profile, *fixed, "--jobs", "1", "--no-pairs", *draw_(options)]
 
 
+def _plan_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
+    time_ = mostly(("0.25ms", "2 s", "7ns"))
+    count = mostly(("1", "2", "1000"))
+    bits = mostly(("1Gib", "100Mb/s", "any"))
+    load = {"producers": count, "consumers": count, "per-commit": count, "per-acknowledge": count, "rate": count}
+    network = {"rtt": time_, "bandwidth": bits, "bandwidth-back": bits, "message-size": mostly(("1", "4KiB"))}
+    times = dict.fromkeys(("send-time", "broker-time", "sync-time", "processing-time", "timer"), time_)
+    more = {"group-commit": None, "no-group-commit": None, "json": None}
+    return ["plan", *draw_(_options(5, **_CONFIGURED, **load, **network, **times, **more))]
+
+
 def _systems_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
     return [
         "systems",
@@ -214,6 +225,7 @@ _LINES: Mapping[str, Callable[[st.DrawFn, Laboratory], list[str]]] = {
     "export": _export_line,
     "claims": _claims_line,
     "matrix": _matrix_line,
+    "plan": _plan_line,
     "systems": _systems_line,
     "where": _where_line,
     "odd": _odd_line,
