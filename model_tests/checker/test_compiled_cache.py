@@ -167,9 +167,10 @@ from ackfsm import tables
 from ackfsm.cli import main
 load = tables.load
 def compiled(*given):
-    from ackfsm.explore.search import cache, kernel
-    cache.cache_of(kernel.rehash_local_states)
-    cache.cache_of(kernel.expand)
+    from ackfsm import numba_cache
+    from ackfsm.explore.search import kernel
+    numba_cache.cache_of(kernel.rehash_local_states)
+    numba_cache.cache_of(kernel.expand)
     return load(*given)
 tables.load = compiled
 sys.exit(main())
@@ -189,8 +190,9 @@ from ackfsm.claims import _run
 from ackfsm.cli import main
 
 def answer(*given, **named):
-    from ackfsm.explore.search import cache, kernel
-    cache.cache_of(kernel.rehash_local_states)
+    from ackfsm import numba_cache
+    from ackfsm.explore.search import kernel
+    numba_cache.cache_of(kernel.rehash_local_states)
     from ackfsm.claims._questions import answer
     return answer(*given, **named)
 
