@@ -180,7 +180,8 @@ def delivering(work: Workload, waits: Waits) -> Interval:
 def _shared_disk(work: Workload, waits: Waits) -> Interval:
     if work.group_commit or not _consumer_syncs(waits):
         return UNBOUNDED
-    return _paced(work.sync_time / _settled_at_a_time(work, waits))
+    records = _records(work, waits)
+    return _paced(work.sync_time * records / _settled_at_a_time(work, waits))
 
 
 def _consumer_syncs(waits: Waits) -> bool:
@@ -188,6 +189,11 @@ def _consumer_syncs(waits: Waits) -> bool:
     if waits.settled_by == "commit":
         return waits.commit_after_sync
     return waits.waits_for_acknowledged and waits.acknowledge_after_sync
+
+
+def _records(work: Workload, waits: Waits) -> int:
+    """How many records of the journal an answer waits for: a commit is one, and each message of a call."""
+    return 1 if waits.settled_by == "commit" else _settled_at_a_time(work, waits)
 
 
 def _settled_at_a_time(work: Workload, waits: Waits) -> int:
@@ -211,7 +217,8 @@ def _pauses(work: Workload, waits: Waits) -> tuple[Fraction, Fraction]:
     """How long a consumer waits for each answer to what it has settled, at most and at least."""
     if waits.settled_by != "commit" and not waits.waits_for_acknowledged:
         return Fraction(0), Fraction(0)
-    sync = work.sync_time if _consumer_syncs(waits) else Fraction(0)
+    records = 1 if work.group_commit else _records(work, waits)
+    sync = work.sync_time * records if _consumer_syncs(waits) else Fraction(0)
     shared = work.group_commit and work.consumers > 1
     return work.rtt + sync * (2 if shared else 1), work.rtt + sync
 

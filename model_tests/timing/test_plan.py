@@ -88,6 +88,14 @@ def test_what_acknowledges_more_than_may_be_out_stands_still() -> None:
     assert exactly(enough.deliver.rate) == 5000
 
 
+def test_a_call_that_acknowledges_several_waits_for_the_record_of_each() -> None:
+    calls: dict[str, Any] = {"ack_mode": "CLIENT_ACKNOWLEDGE", "block_on_acknowledge": True}
+    work = Workload(rtt=MILLISECOND, sync_time=MILLISECOND, messages_per_acknowledge=10)
+    assert exactly(planned(work, **calls).deliver.rate) == 5_000, "one sync takes all of them"
+    alone = dataclasses.replace(work, group_commit=False)
+    assert exactly(planned(alone, **calls).deliver.rate) == Fraction(10_000, 11)
+
+
 def test_where_syncs_of_two_sides_meet_only_bounds_are_known() -> None:
     found = planned(dataclasses.replace(SEED, sync_time=MILLISECOND))
     assert found.publish.rate.is_exact
