@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ackfsm.tables import ALWAYS, Condition, Document, Specification, parse_condition, read_form
-from ackfsm.terms import Configuration, SendMode
+from ackfsm.terms import Configuration
 
 __all__ = ["Waits", "waits_of"]
 
@@ -71,9 +71,10 @@ class _Reader:
             for name, row in self.document.data["after_sync"].items()
         }
         threshold = self._first("answers", "at") == "threshold"
+        next_send_after = self._first("next_send_after", "waits_for")
         return Waits(
-            next_send_after=self._first("next_send_after", "waits_for"),
-            window=self._window(),
+            next_send_after=next_send_after,
+            window=1 if next_send_after == "answer" else self.configuration.publish_window or None,
             threshold=self.configuration.confirm_threshold if threshold else None,
             has_timer=self.configuration.confirm_timer,
             completes_first=self._holds("completes_transacted_sends"),
@@ -87,11 +88,6 @@ class _Reader:
             freed_on_delivery=self._holds("credit_freed_on_delivery"),
             is_journalled=self._holds("journalled"),
         )
-
-    def _window(self) -> int | None:
-        if self.configuration.send_mode is SendMode.BLOCKING:
-            return 1
-        return self.configuration.publish_window or None
 
     def _holds(self, condition: str) -> bool:
         return self.specification.conditions[condition].holds(self.environment)

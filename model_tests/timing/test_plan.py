@@ -96,6 +96,25 @@ def test_a_call_that_acknowledges_several_waits_for_the_record_of_each() -> None
     assert exactly(planned(alone, **calls).deliver.rate) == Fraction(10_000, 11)
 
 
+@pytest.mark.parametrize(
+    ("mode", "settled_by", "exact"),
+    [
+        ("DUPS_OK_ACKNOWLEDGE", "batch", False),
+        ("AUTO_ACKNOWLEDGE", "message", True),
+        ("INDIVIDUAL_ACKNOWLEDGE", "message", True),
+        ("CLIENT_ACKNOWLEDGE", "call", True),
+        ("SESSION_TRANSACTED", "commit", True),
+        ("NO_ACKNOWLEDGE", "dispatch", True),
+    ],
+)
+def test_what_settles_a_delivery_decides_how_many_go_at_a_time(mode: str, settled_by: str, *, exact: bool) -> None:
+    """Of a lazy library nobody knows how many it acknowledges before the prefetch bound is reached."""
+    settings_: dict[str, Any] = {"ack_mode": mode, "prefetch": 40, "prefetch_freed": "on_acknowledge"}
+    found = waits("jms", **settings_, consumption="listener")
+    assert found.settled_by == settled_by
+    assert plan(Workload(rtt=MILLISECOND, processing_time=MILLISECOND), found).deliver.rate.is_exact is exact
+
+
 def test_where_syncs_of_two_sides_meet_only_bounds_are_known() -> None:
     found = planned(dataclasses.replace(SEED, sync_time=MILLISECOND))
     assert found.publish.rate.is_exact

@@ -141,6 +141,13 @@ def test_what_acknowledges_more_than_may_be_out_stands_still(model: EngineModel)
     assert (found.stands_still, found.deliver, found.consumed) == (True, 0.0, (5,))
 
 
+def test_transactions_of_two_producers_come_in_the_order_of_their_commits(model: EngineModel) -> None:
+    """Their sends are mixed: a library that kept the order of sending would wait for ever."""
+    work = Workload(rtt=10 * MILLISECOND, bandwidth=Fraction(10**7), producers=2, messages_per_commit=10)
+    found = ran(model, work, 400, "solace-jms", ack_mode="SESSION_TRANSACTED", consumption="listener")
+    assert (found.stands_still, found.consumed) == (False, (400,))
+
+
 def test_chance_is_that_of_its_seed(model: EngineModel) -> None:
     def periods(seed: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         configuration, work = shipped().configure("jms"), Workload(rtt=MILLISECOND, processing_time=MILLISECOND)
