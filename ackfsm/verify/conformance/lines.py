@@ -169,7 +169,7 @@ class Lines:
         this.queues, this.modes = self.queues[first], self.modes[first]
         message, process = np.divmod(self.handed, self._width)
         handed = [members_of(message, its) for its in (first, second)]
-        this.handed = np.concatenate([pair * self._width + process[place] for pair, place in handed])
+        this.handed = np.sort(np.concatenate([pair * self._width + process[place] for pair, place in handed]))
         this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
         return this
 
