@@ -1,0 +1,27 @@
+"""Which configuration to take: what is needed, what each legal configuration guarantees, and what it costs.
+
+:func:`advise` tries the configurations of a system in the order of what they cost, has each guarantee decided by
+exhaustive searches, and tells the first that give what is needed, with what fails of those that would cost less.
+The question, the choices and what is left out: ``docs/decisions/advice.md``.
+"""
+
+from ackfsm.advice._advise import Advice, Failure, GivenUp, Proposal, Request, advise
+from ackfsm.advice._answers import Answer, AnswerCache, Question
+from ackfsm.advice._candidates import Candidate
+from ackfsm.advice._needs import Need, needs_of, read_needs
+
+__all__ = [
+    "Advice",
+    "Answer",
+    "AnswerCache",
+    "Candidate",
+    "Failure",
+    "GivenUp",
+    "Need",
+    "Proposal",
+    "Question",
+    "Request",
+    "advise",
+    "needs_of",
+    "read_needs",
+]

@@ -1,0 +1,307 @@
+"""Find the configurations that give what is needed at the least cost, and what fails of those that would cost less.
+
+Candidates are tried in the order of what they cost.  A search with one message and at most two faults refutes most of
+those that will not do; what is left is proved with as many messages and faults as were asked for, each need by itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Final
+
+from ackfsm.advice._answers import Answer, AnswerCache, Question, answer
+from ackfsm.advice._candidates import Candidate, candidates
+from ackfsm.advice._needs import Need
+from ackfsm.advice._table import AdviceTable, read_table
+from ackfsm.batch import Batch, ProgressBar, batch, chunks
+from ackfsm.network import Bounds
+from ackfsm.tables import Specification
+from ackfsm.terms import InputError
+from ackfsm.timing import Workload
+
+__all__ = ["Advice", "Failure", "GivenUp", "Proposal", "Request", "advise"]
+
+_AT_ONCE: Final = 16
+"""Candidates that are tried together, so that several processors have work."""
+
+_FIRST_FAULTS: Final = 2
+"""Faults of the first search, which meets most of what can go wrong."""
+
+_NEAREST: Final = 3
+"""Failures that are told."""
+
+RATE: Final = "rate"
+"""What a candidate fails that is not fast enough."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked.
+
+    Attributes:
+        profiles: the systems that are looked at.
+        settings: what is fixed, by keys of the configuration, for each of them.
+        api: the programming interface that applications use, ``None`` for any.
+        needs: what has to be given.
+        work: the load and its network; its ``rate`` is what has to be carried, if there is one.
+        bounds: what the needs are proved for.
+        most: so many proposals are wanted.
+        max_states: a search that meets more decides nothing.
+    """
+
+    profiles: tuple[str, ...]
+    settings: Mapping[str, Mapping[str, Any]]
+    api: str | None
+    needs: tuple[Need, ...]
+    work: Workload
+    bounds: Bounds
+    most: int = 3
+    max_states: int = 4_000_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proposal:
+    """A candidate that gives all that is needed; ``states`` is how many were searched for it, all without a witness."""
+
+    candidate: Candidate
+    states: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a candidate that would cost less is none.
+
+    Attributes:
+        candidate: the configuration and its cost.
+        need: the need that it fails by ``anomaly``; ``None``: its rate is too low.
+        anomaly: what can happen, an anomaly or the end of a message that is none.
+        bounds: what was searched.
+        witness: the labels of a run to it; empty where the rate is too low, or where the search decided nothing.
+        states: how many states that search met; the search is undecided where there is no witness.
+    """
+
+    candidate: Candidate
+    need: Need | None
+    anomaly: str
+    bounds: Bounds
+    witness: tuple[str, ...]
+    states: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GivenUp:
+    """The fewest needs (or the rate) without which a configuration is left, which is then the ``proposal``."""
+
+    needs: tuple[str, ...]
+    proposal: Proposal
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Advice:
+    """The answer.
+
+    Attributes:
+        request: what was asked.
+        candidates: how many legal configurations there are.
+        tried: of how many the needs were looked at; the others cost more than what is proposed.
+        proposals: those that give what is needed, the cheapest first.
+        failures: the nearest of those that do not: cheaper, and one need short.
+        undecided: those of which a search met its bound.
+        given_up: where there is no proposal, what would have to be given up; empty if nothing was found.
+    """
+
+    request: Request
+    candidates: int
+    tried: int
+    proposals: tuple[Proposal, ...]
+    failures: tuple[Failure, ...]
+    undecided: tuple[Failure, ...]
+    given_up: tuple[GivenUp, ...]
+
+
+def advise(
+    specification: Specification,
+    request: Request,
+    *,
+    cache: AnswerCache,
+    jobs: int = 1,
+    directory: Path | None = None,
+    progress_bar: ProgressBar | None = None,
+) -> Advice:
+    """What to take for ``request``; searches run in ``jobs`` processes (1: this one) where the ``cache`` has no answer.
+
+    Raises :class:`InputError` for settings or an interface that do not exist, and where no configuration is legal.
+    """
+    with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
+        return _Advisor(specification, request, cache, work, read_table(specification, directory)).advice()
+
+
+class _Advisor:
+    def __init__(
+        self, specification: Specification, request: Request, cache: AnswerCache, work: Batch, table: AdviceTable
+    ) -> None:
+        self._specification = specification
+        self._request = request
+        self._cache = cache
+        self._batch = work
+        self._table = table
+        self._first = dataclasses.replace(
+            request.bounds, messages=1, max_faults=min(_FIRST_FAULTS, request.bounds.max_faults or _FIRST_FAULTS)
+        )
+        self._levels = tuple(
+            dict.fromkeys((self._first, dataclasses.replace(request.bounds, messages=1), request.bounds))
+        )
+        self._watched = frozenset[str]().union(*(need.excluded_by for need in request.needs))
+        self._found: dict[Candidate, tuple[Failure, ...] | Proposal] = {}
+
+    def advice(self) -> Advice:
+        every = self._candidates()
+        fast = [each for each in every if each.gives(self._request.work.rate)]
+        proposals = self._proposals(fast)
+        given_up = () if proposals else tuple(self._given_up(every))
+        failed = [(each, found) for each, found in self._found.items() if not isinstance(found, Proposal)]
+        refuted = [only for _, found in failed if (only := _only_failure(found)) is not None]
+        undecided = [failure for _, found in failed for failure in found if _is_undecided(failure)]
+        return Advice(
+            request=self._request,
+            candidates=len(every),
+            tried=len(self._found),
+            proposals=tuple(proposals),
+            failures=tuple(self._nearest(every, refuted)),
+            undecided=tuple(undecided),
+            given_up=given_up,
+        )
+
+    def _candidates(self) -> list[Candidate]:
+        """All of them, the cheapest first: the shortest time, then the highest rate, then the fewest changes."""
+        request = self._request
+        found = [
+            each
+            for profile in request.profiles
+            for each in candidates(
+                self._specification, self._table, profile, request.settings[profile], request.api, request.work
+            )
+        ]
+        if not found:
+            raise InputError("no configuration is legal with these settings; `ackfsm systems` tells what each has")
+        return sorted(found, key=self._cost)
+
+    def _cost(self, candidate: Candidate) -> tuple[Any, ...]:
+        rate = candidate.rate.low
+        slow = (rate is not None, -(rate or 0))
+        asked = self._request.work.rate is not None
+        return (*((candidate.seconds, *slow) if asked else (*slow, candidate.seconds)), len(candidate.changes))
+
+    def _proposals(self, fast: Sequence[Candidate]) -> list[Proposal]:
+        """The first that give all that is needed; what changes more than one of them, and costs no less, is none."""
+        found: list[Proposal] = []
+        for group in chunks(fast, _AT_ONCE):
+            some = [each for each in group if not any(_covers(one.candidate, each) for one in found)]
+            self._try(some)
+            for each in some:
+                result = self._found[each]
+                if isinstance(result, Proposal) and not any(_covers(one.candidate, each) for one in found):
+                    found.append(result)
+                if len(found) == self._request.most:
+                    return found
+        return found
+
+    def _try(self, some: Sequence[Candidate]) -> None:
+        """Decide each of ``some``: the first level for all needs together, the others for each need by itself."""
+        new = [each for each in some if each not in self._found]
+        failures: dict[Candidate, list[Failure]] = {each: [] for each in new}
+        states = dict.fromkeys(new, 0)
+        screened = self._answers([self._question(each, self._first, self._watched) for each in new])
+        for each, found in zip(new, screened, strict=True):
+            failures[each] += self._failures(each, self._first, found)
+            states[each] += found.states
+        for bounds in self._levels[1:]:
+            left = [each for each in new if not failures[each]]
+            asked = [(each, need) for each in left for need in self._request.needs]
+            answers = self._answers([self._question(each, bounds, need.excluded_by) for each, need in asked])
+            for (each, need), found in zip(asked, answers, strict=True):
+                failures[each] += self._of_need(each, bounds, need, found, last=bounds == self._levels[-1])
+                states[each] += found.states
+        for each in new:
+            self._found[each] = tuple(failures[each]) or Proposal(each, states[each])
+
+    def _question(self, candidate: Candidate, bounds: Bounds, watched: frozenset[str]) -> Question:
+        return Question(candidate.configuration, bounds, watched, self._request.max_states)
+
+    def _failures(self, candidate: Candidate, bounds: Bounds, found: Answer) -> Iterator[Failure]:
+        for need in self._request.needs:
+            yield from self._of_need(candidate, bounds, need, found, last=False)
+
+    @staticmethod
+    def _of_need(candidate: Candidate, bounds: Bounds, need: Need, found: Answer, *, last: bool) -> Iterator[Failure]:
+        """How ``candidate`` fails ``need``, by the shortest witness; undecided only where nothing else is to come."""
+        reached = {name: found.witnesses[name] for name in sorted(need.excluded_by & found.witnesses.keys())}
+        if reached:
+            anomaly = min(reached, key=lambda name: len(reached[name]))
+            yield Failure(candidate, need, anomaly, bounds, reached[anomaly], found.states)
+        elif last and not found.complete:
+            yield Failure(candidate, need, "", bounds, (), found.states)
+
+    def _answers(self, questions: Sequence[Question]) -> list[Answer]:
+        known = {question: kept for question in questions if (kept := self._cache.find(question)) is not None}
+        asked = [question for question in dict.fromkeys(questions) if question not in known]
+        if asked:
+            found = dict(zip(asked, self._batch.run("searching", answer, chunks(asked, 1)), strict=True))
+            self._cache.keep(found)
+            known |= found
+        return [known[question] for question in questions]
+
+    def _nearest(self, every: Sequence[Candidate], refuted: Sequence[Failure]) -> Iterator[Failure]:
+        """The cheapest failure of each need, and the fastest of those that would give all but the rate."""
+        by_need: dict[str, Failure] = {}
+        for failure in sorted(refuted, key=lambda each: self._cost(each.candidate)):
+            if failure.need is not None:
+                by_need.setdefault(failure.need.name, failure)
+        yield from itertools.islice(by_need.values(), _NEAREST)
+        slow = [each for each in every if not each.gives(self._request.work.rate)]
+        if slow:
+            fastest = max(slow, key=lambda each: (each.rate.low or Fraction(0), -len(each.changes)))
+            yield Failure(fastest, None, RATE, self._request.bounds, (), 0)
+
+    def _given_up(self, every: Sequence[Candidate]) -> Iterator[GivenUp]:
+        """The fewest needs without which something is left, each such choice with its cheapest configuration."""
+        names = [need.name for need in self._request.needs]
+        all_of = [*names, *([RATE] if self._request.work.rate is not None else [])]
+        for count in range(1, len(all_of) + 1):
+            found = [
+                one for chosen in itertools.combinations(all_of, count) if (one := self._without(every, chosen))
+            ]
+            if found:
+                yield from sorted(found, key=lambda one: self._cost(one.proposal.candidate))
+                return
+
+    def _without(self, every: Sequence[Candidate], chosen: Sequence[str]) -> GivenUp | None:
+        request = self._request
+        needs = tuple(need for need in request.needs if need.name not in chosen)
+        work = dataclasses.replace(request.work, rate=None) if RATE in chosen else request.work
+        fast = [each for each in every if each.gives(work.rate)]
+        less = dataclasses.replace(request, needs=needs, work=work, most=1)
+        if not needs:
+            return GivenUp(tuple(chosen), Proposal(fast[0], 0)) if fast else None
+        advisor = _Advisor(self._specification, less, self._cache, self._batch, self._table)
+        found = advisor._proposals(fast)  # noqa: SLF001 - of this class
+        return GivenUp(tuple(chosen), found[0]) if found else None
+
+
+def _covers(one: Candidate, other: Candidate) -> bool:
+    """Whether ``other`` changes all that ``one`` changes, and more."""
+    same = one.configuration.profile == other.configuration.profile
+    return same and one.changes.items() <= other.changes.items()
+
+
+def _only_failure(failures: Sequence[Failure]) -> Failure | None:
+    """The one need that a candidate fails, if that was shown by a witness."""
+    return failures[0] if len(failures) == 1 and failures[0].witness else None
+
+
+def _is_undecided(failure: Failure) -> bool:
+    return failure.need is not None and not failure.witness

@@ -1,0 +1,142 @@
+"""Which anomalies a configuration can reach: exhaustive searches, each done once and kept between runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sqlite3
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from ackfsm.explore import Reduction, SearchOptions, Slicer, explore_packed
+from ackfsm.network import Bounds, Observer, compose, observers_of
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration
+
+__all__ = ["Answer", "AnswerCache", "Question", "answer"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Question:
+    """Which of the ``watched`` anomalies and ends of a message ``configuration`` can reach within ``bounds``.
+
+    The search stops, undecided, after ``max_states``.
+    """
+
+    configuration: Configuration
+    bounds: Bounds
+    watched: frozenset[str]
+    max_states: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search has found.
+
+    ``witnesses`` has the labels of a run to each name that was reached; where the search is not ``complete``, the
+    others are undecided.  It may end early when all that is watched was reached.
+    """
+
+    states: int
+    complete: bool
+    witnesses: Mapping[str, tuple[str, ...]]
+
+
+def answer(specification: Specification, questions: Sequence[Question]) -> list[Answer]:
+    """The answers of the tables to ``questions``."""
+    return [_search(specification, question) for question in questions]
+
+
+def _search(specification: Specification, question: Question) -> Answer:
+    network = compose(
+        specification, question.configuration, question.bounds, observers(specification, question.watched)
+    )
+    sliced = Slicer(network).slice(lambda _: True)
+    options = SearchOptions(
+        max_states=question.max_states,
+        only_witnesses=True,
+        compiled=True,
+        workers=1,
+        reductions=(Reduction.PARTIAL_ORDER,),
+    )
+    found = explore_packed(sliced.packed, sliced.events, options)
+    witnesses = {str(name): tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
+    return Answer(found.states, found.complete, witnesses)
+
+
+def observers(specification: Specification, names: Collection[str]) -> list[Observer]:
+    """The machines that watch for the anomalies and ends of a message of these ``names``."""
+    return [observer for observer in observers_of(specification) if observer[0] in names]
+
+
+class AnswerCache:
+    """Answers that are kept in a file between runs.
+
+    An answer is of these very tables and of this very search.  What cannot be read or written is searched anew.
+    """
+
+    def __init__(self, specification: Specification, file: Path | None = None) -> None:
+        """``file`` is made where it does not exist; by default it is in the user's folder for caches."""
+        self._salt = f"{specification.digest} {_digest_of_search()}"
+        self._kept: dict[str, Answer] = {}
+        self._file = file or Path(platformdirs.user_cache_dir("ackfsm")) / "answers.sqlite"
+        self._connection: sqlite3.Connection | None = None
+        try:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self._file)
+            with self._connection:
+                self._connection.execute("create table if not exists answers (key text primary key, answer text)")
+        except (OSError, sqlite3.Error):
+            self._connection = None
+
+    def find(self, question: Question) -> Answer | None:
+        """The answer that is kept."""
+        key = self._key(question)
+        if key not in self._kept and self._connection is not None:
+            try:
+                row = self._connection.execute("select answer from answers where key = ?", (key,)).fetchone()
+                if row is not None:
+                    self._kept[key] = _read(json.loads(row[0]))
+            except (sqlite3.Error, ValueError, KeyError, TypeError, AttributeError):
+                return None  # damaged: it is searched anew, and written over
+        return self._kept.get(key)
+
+    def keep(self, answers: Mapping[Question, Answer]) -> None:
+        """Keep these answers."""
+        found = {self._key(question): each for question, each in answers.items()}
+        self._kept.update(found)
+        if self._connection is None:
+            return
+        rows = [(key, json.dumps(dataclasses.asdict(each))) for key, each in found.items()]
+        try:
+            with self._connection:
+                self._connection.executemany("insert or replace into answers values (?, ?)", rows)
+        except sqlite3.Error:
+            self._connection = None
+
+    def _key(self, question: Question) -> str:
+        asked = (
+            question.configuration.as_dict(),
+            question.bounds.as_dict(),
+            sorted(question.watched),
+            question.max_states,
+        )
+        return hashlib.sha256(f"{self._salt} {json.dumps(asked)}".encode()).hexdigest()
+
+
+def _digest_of_search() -> str:
+    """A hash of the code that composes networks and searches them."""
+    package = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for file in [package / "network.py", *sorted((package / "explore").rglob("*.py")), Path(__file__)]:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _read(data: Mapping[str, Any]) -> Answer:
+    witnesses = {str(name): tuple(map(str, labels)) for name, labels in data["witnesses"].items()}
+    return Answer(int(data["states"]), data["complete"] is True, witnesses)

@@ -1,0 +1,164 @@
+"""The candidates of an advice: every legal configuration of a system, with the sizes that its load asks for."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from ackfsm import timing
+from ackfsm.advice._table import SIZES_OF_WORKLOADS, AdviceTable, Choice
+from ackfsm.tables import ProfileTable, Specification
+from ackfsm.terms import Configuration
+from ackfsm.timing import Interval, Plan, Workload
+
+__all__ = ["Candidate", "candidates"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Candidate:
+    """One configuration under one load.
+
+    Attributes:
+        configuration: all settings.
+        work: the load, with the sizes of transactions and acknowledgements.
+        plan: how fast it goes, by the closed form.
+        changes: the settings and sizes that are not as the system has them by default.
+    """
+
+    configuration: Configuration
+    work: Workload
+    plan: Plan
+    changes: Mapping[str, Any] = dataclasses.field(hash=False)
+
+    @property
+    def rate(self) -> Interval:
+        """Messages a second from end to end."""
+        return self.plan.rate
+
+    @property
+    def seconds(self) -> Fraction:
+        """Until its application has a message and its producer knows the outcome, at least.
+
+        A message waits for the rest of its transaction, and for those that are acknowledged with it.
+        """
+        told = self.plan.confirmation[0] if self.plan.confirmation else Fraction(0)
+        together = max(self.work.messages_per_commit, self.work.messages_per_acknowledge) - 1
+        rate = self.work.rate or self.rate.low
+        return max(self.plan.delivery, told) + (together / rate if rate else 0)
+
+    def gives(self, rate: Fraction | None) -> bool | None:
+        """Whether it carries so many messages a second; ``None`` where the closed form knows bounds only."""
+        if rate is None or self.rate.low is None or self.rate.low >= rate:
+            return True
+        return None if self.rate.high is None or self.rate.high >= rate else False
+
+
+def candidates(
+    specification: Specification,
+    table: AdviceTable,
+    profile: str,
+    settings: Mapping[str, Any],
+    api: str | None,
+    work: Workload,
+) -> list[Candidate]:
+    """The legal configurations of ``profile`` with ``settings`` fixed, each once, with the sizes that the load asks for.
+
+    Raises :class:`ackfsm.terms.InputError` for settings that do not exist.
+    """
+    return [*_Candidates(specification, table, profile, settings, api, work).found()]
+
+
+class _Candidates:
+    def __init__(
+        self,
+        specification: Specification,
+        table: AdviceTable,
+        profile: str,
+        settings: Mapping[str, Any],
+        api: str | None,
+        work: Workload,
+    ) -> None:
+        self._specification = specification
+        self._given = specification.given(profile, settings)
+        self._profile: ProfileTable = specification.profiles[self._given["profile"]]
+        self._api = None if api is None else self._profile.api(api)
+        self._sizes = [choice for choice in table.sizes if choice.key not in self._given]
+        switches = [Choice(each.key, each.values, each.when) for each in specification.factors]
+        self._choices = [choice for choice in (*switches, *table.varied) if choice.key not in self._given]
+        self._work = work
+        self._plan = functools.lru_cache(maxsize=None)(timing.plan)  # a few dozens of ways to wait, under few loads
+
+    def found(self) -> Iterator[Candidate]:
+        met = set[Configuration]()
+        for given in self._spread(self._given, self._choices):
+            configuration = self._configured(given)
+            if configuration is not None and configuration not in met:
+                met.add(configuration)
+                yield self._sized(given, configuration)
+
+    def _spread(self, given: Mapping[str, Any], choices: Sequence[Choice]) -> Iterator[Mapping[str, Any]]:
+        """``given`` with a value of each of ``choices`` that matters."""
+        if not choices:
+            yield given
+            return
+        choice, *others = choices
+        configuration = Configuration(**self._profile.settings(given))
+        if not choice.when.holds(self._specification.environment(configuration)):
+            yield from self._spread(given, others)
+            return
+        for value in dict.fromkeys((getattr(configuration, choice.key), *choice.values)):
+            yield from self._spread({**given, choice.key: value}, others)
+
+    def _configured(self, given: Mapping[str, Any]) -> Configuration | None:
+        """The configuration, ``None`` if the system does not have it."""
+        values = self._profile.settings(given)
+        if not self._profile.agrees(given, values) or next(iter(self._profile.refused(values, self._api)), None):
+            return None
+        return Configuration(**values)
+
+    def _sized(self, given: Mapping[str, Any], configuration: Configuration) -> Candidate:
+        """With the smallest sizes that give the rate that is asked for, or the highest rate."""
+        best = self._candidate(configuration, self._work)
+        environment = self._specification.environment(configuration)
+        for choice in self._sizes:
+            if choice.when.holds(environment):
+                own = self._of(best, choice.key)
+                tried = [
+                    candidate
+                    for value in choice.values
+                    if value > own and (candidate := self._with(given, best, choice.key, value)) is not None
+                ]
+                best = max([best, *tried], key=lambda each: self._worth(each))  # noqa: PLW0108 - the first of equals
+                if choice.key not in SIZES_OF_WORKLOADS:
+                    given = {**given, choice.key: self._of(best, choice.key)}
+        return best
+
+    @staticmethod
+    def _of(candidate: Candidate, key: str) -> int:
+        return int(getattr(candidate.work if key in SIZES_OF_WORKLOADS else candidate.configuration, key))
+
+    def _with(self, given: Mapping[str, Any], best: Candidate, key: str, value: int) -> Candidate | None:
+        if key in SIZES_OF_WORKLOADS:
+            return self._candidate(best.configuration, dataclasses.replace(best.work, **{key: value}))
+        configuration = self._configured({**given, key: value})
+        return None if configuration is None else self._candidate(configuration, best.work)
+
+    def _worth(self, candidate: Candidate) -> tuple[tuple[bool, Fraction], ...]:
+        """The rates, end to end and of either side, as far as they are asked for."""
+        sides = (candidate.plan.rate, candidate.plan.publish.rate, candidate.plan.deliver.rate)
+        return tuple(self._capped(side) for side in sides)
+
+    def _capped(self, rate: Interval) -> tuple[bool, Fraction]:
+        asked = self._work.rate
+        if rate.low is None or (asked is not None and rate.low >= asked):
+            return True, Fraction(0)
+        return False, rate.low
+
+    def _candidate(self, configuration: Configuration, work: Workload) -> Candidate:
+        plan = self._plan(dataclasses.replace(work, rate=None), timing.waits_of(self._specification, configuration))
+        values = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
+        sizes = {key: getattr(work, key) for key in sorted(SIZES_OF_WORKLOADS) if getattr(work, key) > 1}
+        return Candidate(configuration, work, plan, {**self._profile.chosen(values), **sizes})
