@@ -14,6 +14,7 @@ from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._sources import check_sources
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification, is_profile_file
 from ackfsm.tables._sweep import Factor, Omission, Value
+from ackfsm.tables._timing import Rule, Timing
 
 __all__ = [
     "ALWAYS",
@@ -49,9 +50,11 @@ __all__ = [
     "Relation",
     "Row",
     "RowKind",
+    "Rule",
     "Seed",
     "Sentence",
     "Specification",
+    "Timing",
     "Value",
     "VendorAlias",
     "VendorEvent",

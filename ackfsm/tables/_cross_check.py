@@ -142,6 +142,7 @@ class _Check:
         conditions = [row.when for machine in self.machines for row in machine.rows()]
         conditions += [factor.when for factor in self.specification.factors]
         conditions += [promise.when for promise in self.specification.promises.values()]
+        conditions += self.specification.timing.conditions()
         conditions += self._calls()
         conditions += [condition for table in self.specification.profiles.values() for condition in table.conditions()]
         conditions += list(self.specification.conditions.values())

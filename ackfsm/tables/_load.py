@@ -19,6 +19,7 @@ from ackfsm.tables._profiles import ProfileTable, read_profiles
 from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification
 from ackfsm.tables._sweep import Factor, read_factors
+from ackfsm.tables._timing import read_timing
 from ackfsm.tables._validated import is_validated, mark_validated, validation_stamp
 from ackfsm.terms import Anomaly, SpecError
 
@@ -77,6 +78,7 @@ class _Loader:
             guarantees=read_guarantees(self._read("guarantees.yaml", "guarantees")),
             liveness=MappingProxyType(self._read_liveness(machines, properties)),
             factors=self._read_factors(),
+            timing=read_timing(self._read("timing.yaml", "timing"), self.conditions),
             digest=self._digest(),
         )
         if not self.validated:

@@ -22,6 +22,7 @@ from ackfsm.tables._profiles import ProfileTable, Refusal, read_own_profile
 from ackfsm.tables._source import read_document
 from ackfsm.tables._sources import check_sources
 from ackfsm.tables._sweep import Factor
+from ackfsm.tables._timing import Timing
 from ackfsm.tables._urls import url_parameters
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, key_type, parse_value
 from ackfsm.text import in_words, quoted, shown
@@ -93,6 +94,7 @@ class Specification:
     guarantees: Guarantees
     liveness: Mapping[str, LivenessProperty]
     factors: tuple[Factor, ...]
+    timing: Timing
     digest: str
     profile_files: Mapping[str, Path] = dataclasses.field(default_factory=dict)
 

@@ -60,10 +60,9 @@ class Plan:
 
 def plan(work: Workload, waits: Waits) -> Plan:
     """The plan of a configuration, of which ``waits`` says what waits for what."""
-    publish, deliver = publish_side(work, waits), _side(delivering, work, waits)
     return Plan(
-        publish=publish,
-        deliver=deliver,
+        publish=publish_side(work, waits),
+        deliver=deliver_side(work, waits),
         rate=passing(work, waits),
         confirmation=_confirmation(work, waits),
         delivery=_delivery(work, waits),
@@ -73,10 +72,31 @@ def plan(work: Workload, waits: Waits) -> Plan:
 
 def publish_side(work: Workload, waits: Waits) -> Side:
     """What the producers get to the broker."""
-    return _side(publishing, work, waits)
+    return _side(_PUBLISHING, work, waits)
 
 
-_Rate = Callable[[Workload, Waits], Interval]
+def deliver_side(work: Workload, waits: Waits) -> Side:
+    """What the consumers take from a queue that is never empty."""
+    return _side(_DELIVERING, work, waits)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Rate:
+    """The rate of one side, and what may bind it: nothing else changes it."""
+
+    of: Callable[[Workload, Waits], Interval]
+    bounds: frozenset[str]
+
+
+_THRESHOLD, _WINDOW, _PREFETCH = "threshold or timer", "window", "prefetch"
+
+_PUBLISHING: Final = _Rate(
+    publishing,
+    frozenset(
+        {_THRESHOLD, _WINDOW, "round trip", "bandwidth up", "sync", "timer", "sending", "broker", "offered rate"}
+    ),
+)
+_DELIVERING: Final = _Rate(delivering, frozenset({_PREFETCH, "round trip", "bandwidth down", "sync", "processing"}))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,25 +107,26 @@ class _Case:
     work: Workload
     waits: Waits
 
-    def relaxed(self) -> Iterator[_Case]:
-        """The same without each thing that may bind, the bounds of the configuration first."""
+    def relaxed(self, bounds: frozenset[str]) -> Iterator[_Case]:
+        """The same without each of ``bounds`` that is there, those of the configuration first."""
         work, waits = self.work, self.waits
-        if waits.threshold is not None:
-            yield _Case("threshold or timer", work, dataclasses.replace(waits, threshold=None))
-        if waits.next_send_after == "window" and waits.window is not None:
-            yield _Case("window", work, dataclasses.replace(waits, window=None, threshold=None))
-        if waits.prefetch is not None:
-            yield _Case("prefetch", work, dataclasses.replace(waits, prefetch=None))
-        for resource in RESOURCES:
-            yield _Case(resource, work.without(resource), waits)
+        if _THRESHOLD in bounds and waits.threshold is not None:
+            yield _Case(_THRESHOLD, work, dataclasses.replace(waits, threshold=None))
+        if _WINDOW in bounds and waits.next_send_after == "window" and waits.window is not None:
+            yield _Case(_WINDOW, work, dataclasses.replace(waits, window=None, threshold=None))
+        if _PREFETCH in bounds and waits.prefetch is not None:
+            yield _Case(_PREFETCH, work, dataclasses.replace(waits, prefetch=None))
+        for resource, free in RESOURCES.items():
+            if resource in bounds and any(getattr(work, name) != value for name, value in free.items()):
+                yield _Case(resource, work.without(resource), waits)
 
 
 def _side(rate: _Rate, work: Workload, waits: Waits) -> Side:
-    now, found = rate(work, waits), _binding(rate, _Case("", work, waits))
+    now, found = rate.of(work, waits), _binding(rate, _Case("", work, waits))
     if found is None:
         return Side(now, "", now, "")
     after = _binding(rate, found)
-    return Side(now, found.without, rate(found.work, found.waits), after.without if after else "")
+    return Side(now, found.without, rate.of(found.work, found.waits), after.without if after else "")
 
 
 def _binding(rate: _Rate, case: _Case) -> _Case | None:
@@ -113,20 +134,19 @@ def _binding(rate: _Rate, case: _Case) -> _Case | None:
 
     ``None`` if nothing binds.
     """
-
-    def gain(each: _Case) -> tuple[bool, Fraction]:
-        return _order(rate(each.work, each.waits))
-
-    now, alone = gain(case), [*case.relaxed()]
+    now, alone = _order(rate.of(case.work, case.waits)), [*case.relaxed(rate.bounds)]
     pairs = (
         dataclasses.replace(other, without=f"{one.without} and {other.without}")
         for one in alone
-        for other in one.relaxed()
-        if other.without != one.without
+        for other in one.relaxed(rate.bounds)
     )
     for found in (alone, pairs):
-        best = max(found, key=gain, default=None)
-        if best is not None and gain(best) > now:
+        best, most = None, now
+        for each in found:
+            gained = _order(rate.of(each.work, each.waits))
+            if gained > most:
+                best, most = each, gained
+        if best is not None:
             return best
     return None
 

@@ -1,13 +1,12 @@
-"""Read ``spec/timing.yaml``: what waits for what in a configuration."""
+"""What waits for what in a configuration, by ``spec/timing.yaml``."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ackfsm.tables import ALWAYS, Condition, Document, Specification, parse_condition, read_form
+from ackfsm.tables import Rule, Specification
 from ackfsm.terms import Configuration
 
 __all__ = ["Waits", "waits_of"]
@@ -50,61 +49,34 @@ class Waits:
     is_journalled: bool
 
 
-def waits_of(specification: Specification, configuration: Configuration, directory: Path | None = None) -> Waits:
-    """What waits for what in ``configuration``, by ``timing.yaml`` of ``spec/`` (or of ``directory``).
+def waits_of(specification: Specification, configuration: Configuration) -> Waits:
+    """What waits for what in ``configuration``, by ``spec/timing.yaml``."""
+    rows, environment = specification.timing, specification.environment(configuration)
 
-    Raises :class:`ackfsm.terms.SpecError` naming file and line where that is wrong.
-    """
-    return _Reader(read_form("timing.yaml", "timing", directory), specification, configuration).waits()
+    def holds(condition: str) -> bool:
+        return specification.conditions[condition].holds(environment)
+
+    after_sync = {name: condition.holds(environment) for name, condition in rows.after_sync.items()}
+    next_send_after = _first(rows.next_send_after, environment)
+    answered_at_threshold = _first(rows.answers, environment) == "threshold"
+    return Waits(
+        next_send_after=next_send_after,
+        window=1 if next_send_after == "answer" else configuration.publish_window or None,
+        threshold=configuration.confirm_threshold if answered_at_threshold else None,
+        has_timer=configuration.confirm_timer,
+        completes_first=holds("completes_transacted_sends"),
+        send_after_sync=after_sync["send"],
+        commit_after_sync=after_sync["commit"],
+        acknowledge_after_sync=after_sync["acknowledge"],
+        settled_by=_first(rows.settled_by, environment),
+        waits_for_acknowledged=holds("confirms_acks"),
+        acknowledged_first=holds("acks_before_delivery"),
+        prefetch=configuration.prefetch or None,
+        freed_on_delivery=holds("credit_freed_on_delivery"),
+        is_journalled=holds("journalled"),
+    )
 
 
-class _Reader:
-    def __init__(self, document: Document, specification: Specification, configuration: Configuration) -> None:
-        self.document = document
-        self.specification = specification
-        self.configuration = configuration
-        self.environment = specification.environment(configuration)
-
-    def waits(self) -> Waits:
-        after_sync = {
-            name: self._condition(row, "after_sync", name).holds(self.environment)
-            for name, row in self.document.data["after_sync"].items()
-        }
-        threshold = self._first("answers", "at") == "threshold"
-        next_send_after = self._first("next_send_after", "waits_for")
-        return Waits(
-            next_send_after=next_send_after,
-            window=1 if next_send_after == "answer" else self.configuration.publish_window or None,
-            threshold=self.configuration.confirm_threshold if threshold else None,
-            has_timer=self.configuration.confirm_timer,
-            completes_first=self._holds("completes_transacted_sends"),
-            send_after_sync=after_sync["send"],
-            commit_after_sync=after_sync["commit"],
-            acknowledge_after_sync=after_sync["acknowledge"],
-            settled_by=self._first("settled_by", "by"),
-            waits_for_acknowledged=self._holds("confirms_acks"),
-            acknowledged_first=self._holds("acks_before_delivery"),
-            prefetch=self.configuration.prefetch or None,
-            freed_on_delivery=self._holds("credit_freed_on_delivery"),
-            is_journalled=self._holds("journalled"),
-        )
-
-    def _holds(self, condition: str) -> bool:
-        return self.specification.conditions[condition].holds(self.environment)
-
-    def _first(self, key: str, word: str) -> str:
-        """The word of the first row of a list that holds."""
-        rows: list[Mapping[str, Any]] = self.document.data[key]
-        for number, row in enumerate(rows):
-            if ("when" not in row) != (number + 1 == len(rows)):
-                raise self.document.error((key, number), f"{key}: the last row, and no other, has no condition")
-        found = next(row for n, row in enumerate(rows) if self._condition(row, key, n).holds(self.environment))
-        return str(found[word])
-
-    def _condition(self, row: Mapping[str, Any], *at: str | int) -> Condition:
-        if "when" not in row:
-            return ALWAYS
-        try:
-            return parse_condition(row["when"], self.specification.conditions)
-        except ValueError as error:
-            raise self.document.error((*at, "when"), str(error)) from None
+def _first(rules: Sequence[Rule], environment: Mapping[str, Any]) -> str:
+    """The word of the first of the ``rules`` that holds; the last one always does."""
+    return next(rule.word for rule in rules if rule.when.holds(environment))

@@ -83,6 +83,17 @@ def replace(spec: Path, file: str, *edits: tuple[str, str]) -> int:
     return before.count("\n") + 1 if mark else 0
 
 
+_TIMING = """
+next_send_after: [{waits_for: answer, because: x, source: model}]
+answers: [{at: once, because: x, source: model}]
+settled_by: [{by: message, because: x, source: model}]
+after_sync:
+  send: {when: journal_sync_non_transactional, because: x, source: model}
+  commit: {when: journal_sync_transactional, because: x, source: model}
+  acknowledge: {when: journal_sync_non_transactional, because: x, source: model}
+"""
+
+
 def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str, str] | None = None) -> Specification:
     """A specification of these machines, events and properties alone; its only source is ``model``."""
     base = shipped().configure(Profile.JMS).as_dict()
@@ -96,6 +107,7 @@ def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str
         "promises.yaml": "{}",
         "guarantees.yaml": "{implications: [], guarantees: {}}",
         "sweep.yaml": "[]",
+        "timing.yaml": _TIMING,
         "liveness.yaml": "{}",
         "events.yaml": events,
         "machines/all.yaml": machines,

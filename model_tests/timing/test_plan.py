@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import cli
+from ackfsm import cli, tables
 from ackfsm.terms import InputError, SpecError
-from ackfsm.timing import Interval, Plan, Waits, Workload, plan, waits_of, window_that_fills
+from ackfsm.timing import RESOURCES, Interval, Plan, Waits, Workload, plan, waits_of, window_that_fills
+from ackfsm.timing._plan import _DELIVERING, _PUBLISHING
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
 MILLISECOND = Fraction(1, 1000)
@@ -137,6 +138,39 @@ def test_a_message_that_waits_alone_is_confirmed_by_the_timer() -> None:
     assert planned(work).delivery == MILLISECOND
 
 
+WORKS = st.builds(
+    Workload,
+    **dict.fromkeys(
+        ("rtt", "send_time", "broker_time", "sync_time", "processing_time", "timer"),
+        st.fractions(0, 1, max_denominator=1000),
+    ),
+    bandwidth=st.none() | st.fractions(10**5, 10**9, max_denominator=1),
+    bandwidth_back=st.none() | st.fractions(10**5, 10**9, max_denominator=1),
+    message_size=st.integers(1, 100_000),
+    group_commit=st.booleans(),
+    rate=st.none() | st.fractions(1, 10**6, max_denominator=1),
+    **dict.fromkeys(
+        ("producers", "consumers", "messages_per_commit", "messages_per_acknowledge", "lazy_batch"), st.integers(1, 200)
+    ),
+)
+WAITS = st.builds(
+    Waits,
+    next_send_after=st.sampled_from(["answer", "window", "commit", "nothing"]),
+    settled_by=st.sampled_from(["message", "call", "batch", "commit", "dispatch"]),
+    window=st.none() | st.integers(1, 300),
+    threshold=st.none() | st.integers(1, 100),
+    prefetch=st.none() | st.integers(1, 300),
+)
+
+
+@settings(max_examples=300)
+@given(WORKS, WAITS, st.sampled_from(sorted(RESOURCES)))
+def test_what_is_no_bound_of_a_side_does_not_change_its_rate(work: Workload, found: Waits, resource: str) -> None:
+    free = work.without(resource)
+    for side in (_PUBLISHING, _DELIVERING):
+        assert resource in side.bounds or side.of(work, found) == side.of(free, found)
+
+
 @settings(max_examples=60)
 @given(st.integers(1, 50_000), st.integers(10**6, 10**10), st.sampled_from(["jms", "solace"]))
 def test_the_window_that_fills_is_the_smallest(rtt: int, bandwidth: int, profile: str) -> None:
@@ -193,4 +227,4 @@ def test_a_row_that_is_wrong_is_named(tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
     line = replace(spec, "timing.yaml", ("when: confirms_in_batches", f"{HERE}when: confirms_in_heaps"))
     with pytest.raises(SpecError, match=rf"timing.yaml:{line}: .*confirms_in_heaps"):
-        waits_of(shipped(), shipped().configure("jms"), spec)
+        tables.load(spec)
