@@ -28,7 +28,7 @@ from ackfsm import tables
 from ackfsm.tables import Specification
 from ackfsm.terms import HostError, SpecError
 
-__all__ = ["Batch", "ParallelMap", "ProcessPool", "ProgressBar", "batch", "chunks", "process_pool"]
+__all__ = ["Batch", "ParallelMap", "ProcessPool", "ProgressBar", "batch", "chunks", "loader", "process_pool"]
 
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
@@ -107,8 +107,7 @@ class Batch:
     def _results(self, task: Callable[..., Any], groups: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         if self._parallel_map is None:
             return enumerate(map(functools.partial(task, self._specification), groups))
-        which = (self._directory, tuple(self._specification.profile_files.values()), self._specification.digest)
-        run = functools.partial(_run_in_worker, which, task)
+        run = functools.partial(_run_in_worker, loader(self._specification, self._directory), task)
         return self._parallel_map(run, groups)
 
 
@@ -117,12 +116,18 @@ def chunks(items: Sequence[_Argument], size: int) -> list[Sequence[_Argument]]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
 
-_Which: TypeAlias = "tuple[Path | None, tuple[Path, ...], str]"
-"""Which tables: their folder, the profiles beside them, their digest."""
+def loader(specification: Specification, directory: Path | None = None) -> Callable[[], Specification]:
+    """What reads the same tables in another process, once in each; it can be pickled, which they cannot.
+
+    ``directory`` is where they are from, that of the package if ``None``.  It raises
+    :class:`ackfsm.terms.SpecError` if the other process finds other tables.
+    """
+    own = tuple(specification.profile_files.values())
+    return functools.partial(_loaded, directory, own, specification.digest)
 
 
-def _run_in_worker(which: _Which, task: Callable[..., Any], group: Any) -> Any:
-    return task(_loaded(*which), group)
+def _run_in_worker(load: Callable[[], Specification], task: Callable[..., Any], group: Any) -> Any:
+    return task(load(), group)
 
 
 @functools.lru_cache(maxsize=1)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["add_backend", "add_search", "search_of", "spark_session"]
 
 
-def add_backend(parser: argparse.ArgumentParser) -> None:
+def add_backend(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--engine", choices=["local", "spark"], default="local", help="this machine alone, or Spark")
     parser.add_argument(
         "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"

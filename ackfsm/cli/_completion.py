@@ -77,6 +77,13 @@ def _settings(prefix: str, **_: Any) -> list[str]:
     return [f"{key}={value}" for value in values]
 
 
+def _dimensions(prefix: str, **more: Any) -> list[str]:
+    """The options that can be swept, and what :func:`_settings` offers."""
+    from ackfsm.timing import SWEPT_OPTIONS
+
+    return [*(f"{option}=" for option in SWEPT_OPTIONS), *_settings(prefix, **more)]
+
+
 def _own_names() -> list[str]:
     table = _profile()
     return [] if table is None else [name.name for name in table.names.values()]
@@ -156,6 +163,7 @@ _OF_OPTION: Final[Mapping[str, _Completer]] = MappingProxyType(
     {
         "profile": _words(Profile),
         "settings": _settings,
+        "swept": _dimensions,
         "faults": _words(Fault),
         "fault": _words(Fault, "none"),
         "unrecorded": _list_of(Fault, "recorded", "any"),

@@ -69,7 +69,7 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
 
 
-def add_jobs(parser: argparse.ArgumentParser, meaning: str) -> None:
+def add_jobs(parser: argparse._ActionsContainer, meaning: str) -> None:
     """``--jobs``: how much of this machine takes part.  ``--workers`` is what some commands called it."""
     parser.add_argument("--jobs", metavar="N", type=at_least(1), help=meaning)
     parser.add_argument("--workers", metavar="N", type=at_least(1), dest="jobs", help=argparse.SUPPRESS)

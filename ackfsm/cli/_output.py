@@ -267,20 +267,16 @@ def progress_line(what: str) -> Iterator[Callable[[int], None]]:
         yield lambda _: None
         return
     task = line.add_task(what)
-    begins = threading.Timer(_DELAY, line.start)
-    begins.daemon = True
-    begins.start()
-    try:
+    with _begun_later(line):
         yield lambda done: line.update(task, description=f"{what}: {done:,}")
-    finally:
-        begins.cancel()
-        begins.join()
-        line.stop()
 
 
 @contextlib.contextmanager
-def progress_bars() -> Iterator[ProgressBar]:
-    """On a terminal a progress bar for each part of the work, with the time that it will still take."""
+def progress_bars(*, later: bool = False) -> Iterator[ProgressBar]:
+    """On a terminal a progress bar for each part of the work, with the time that it will still take.
+
+    With ``later`` it is shown after two seconds.
+    """
     bars = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console(errors=True), transient=True)
     bars.disable = not bars.console.is_terminal
     tasks: dict[str, TaskID] = {}
@@ -290,5 +286,18 @@ def progress_bars() -> Iterator[ProgressBar]:
             tasks[what] = bars.add_task(what, total=of)
         bars.update(tasks[what], completed=done, total=of)
 
-    with bars:
+    with _begun_later(bars) if later else bars:
         yield update
+
+
+@contextlib.contextmanager
+def _begun_later(shown_later: Progress) -> Iterator[None]:
+    begins = threading.Timer(_DELAY, shown_later.start)
+    begins.daemon = True
+    begins.start()
+    try:
+        yield
+    finally:
+        begins.cancel()
+        begins.join()
+        shown_later.stop()

@@ -11,6 +11,7 @@ from ackfsm import throughput, timing
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_configuration, at_least, command, settings_of, size, tables_of
 from ackfsm.cli._output import emit
+from ackfsm.cli._sweep import add_sweep, is_swept, sweep
 from ackfsm.terms import InputError
 
 __all__ = ["add_plan"]
@@ -62,6 +63,7 @@ def add_plan(commands: Commands) -> None:
         help="messages between two calls that acknowledge all so far (default: 1)",
     )
     load.add_argument("--rate", metavar="R", help="messages a second that there are to send (default: any number)")
+    add_sweep(parser)
 
 
 _TIMES = {
@@ -77,9 +79,11 @@ def _plan(arguments: argparse.Namespace) -> int:
     from ackfsm.views.plan import plan_json, plan_screen
 
     specification = tables_of(arguments)
+    work = _workload(arguments)
+    if is_swept(arguments):
+        return sweep(arguments, specification, settings_of(arguments, specification), work)
     settings = specification.resolve_aliases(arguments.profile, settings_of(arguments, specification))
     configuration = specification.configure(None, settings, api=arguments.api)
-    work = _workload(arguments)
     found = timing.plan(work, timing.waits_of(specification, configuration))
     ways = [*timing.ways_of_sending(specification, configuration, settings, work)]
     emit(

@@ -7,6 +7,7 @@ from ackfsm.spark._monitor import ALERT_SCHEMA, monitor, monitored
 from ackfsm.spark._session import session
 from ackfsm.spark._source import register
 from ackfsm.spark._spread import spread
+from ackfsm.spark._sweep import SWEEP_SCHEMA, sweep, swept
 from ackfsm.spark._tables import EVENT_SCHEMA, HISTORY_SCHEMA, RESULT_SCHEMAS, Verified, verified, verify
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "EVENT_SCHEMA",
     "HISTORY_SCHEMA",
     "RESULT_SCHEMAS",
+    "SWEEP_SCHEMA",
     "Verified",
     "examination",
     "examine",
@@ -24,6 +26,8 @@ __all__ = [
     "register",
     "session",
     "spread",
+    "sweep",
+    "swept",
     "verified",
     "verify",
 ]

@@ -4,21 +4,31 @@ The closed form is exact arithmetic (fractions) on what ``spec/timing.yaml`` say
 bounds it gives both, and says so.  The question, the choices and what is left out: ``docs/decisions/timing.md``.
 """
 
+from ackfsm.timing._dimension import SWEPT_OPTIONS, Dimension, read_dimension
+from ackfsm.timing._grid import Grid, Row, plan_cells
 from ackfsm.timing._interval import Interval
 from ackfsm.timing._plan import Plan, Side, plan, window_that_fills
+from ackfsm.timing._planner import Planner
 from ackfsm.timing._waits import Waits, waits_of
 from ackfsm.timing._ways import Way, ways_of_sending
 from ackfsm.timing._workload import RESOURCES, Workload
 
 __all__ = [
     "RESOURCES",
+    "SWEPT_OPTIONS",
+    "Dimension",
+    "Grid",
     "Interval",
     "Plan",
+    "Planner",
+    "Row",
     "Side",
     "Waits",
     "Way",
     "Workload",
     "plan",
+    "plan_cells",
+    "read_dimension",
     "waits_of",
     "ways_of_sending",
     "window_that_fills",

@@ -13,7 +13,16 @@ from ackfsm.timing._interval import Interval
 from ackfsm.timing._waits import Waits
 from ackfsm.timing._workload import RESOURCES, Workload
 
-__all__ = ["Plan", "Side", "plan", "publish_side", "window_that_fills"]
+__all__ = [
+    "Plan",
+    "Side",
+    "deliver_side",
+    "has_default_threshold",
+    "plan",
+    "planned",
+    "publish_side",
+    "window_that_fills",
+]
 
 _MOST: Final = 2**40
 """No window is searched beyond so many messages."""
@@ -60,13 +69,24 @@ class Plan:
 
 def plan(work: Workload, waits: Waits) -> Plan:
     """The plan of a configuration, of which ``waits`` says what waits for what."""
+    return planned(work, waits, publish_side, deliver_side, window_that_fills)
+
+
+def planned(
+    work: Workload,
+    waits: Waits,
+    publish: Callable[[Workload, Waits], Side],
+    deliver: Callable[[Workload, Waits], Side],
+    fills: Callable[[Workload, Waits], int | None],
+) -> Plan:
+    """A plan whose sides and window are found by these functions."""
     return Plan(
-        publish=publish_side(work, waits),
-        deliver=deliver_side(work, waits),
+        publish=publish(work, waits),
+        deliver=deliver(work, waits),
         rate=passing(work, waits),
         confirmation=_confirmation(work, waits),
         delivery=_delivery(work, waits),
-        fills=window_that_fills(work, waits),
+        fills=fills(work, waits),
     )
 
 
@@ -185,7 +205,7 @@ def window_that_fills(work: Workload, waits: Waits) -> int | None:
     """
     if waits.next_send_after != "window":
         return None
-    third = waits.threshold is not None and waits.window is not None and waits.threshold == _third(waits.window)
+    third = has_default_threshold(waits)
 
     def high(window: int | None) -> tuple[bool, Fraction]:
         threshold = _third(window) if third and window is not None else waits.threshold
@@ -196,6 +216,11 @@ def window_that_fills(work: Workload, waits: Waits) -> int | None:
     while most < _MOST and high(most) < unbounded:
         most *= 2
     return None if most >= _MOST else bisect.bisect_left(range(1, most + 1), unbounded, key=high) + 1
+
+
+def has_default_threshold(waits: Waits) -> bool:
+    """Whether the threshold is a third of the window, as it is by default."""
+    return waits.threshold is not None and waits.window is not None and waits.threshold == _third(waits.window)
 
 
 def _third(window: int) -> int:

@@ -25,6 +25,8 @@ OFFERED = {
     "ackfsm check --prof": {"--profile"},
     "ackfsm check --profile art": {"artemis"},
     "ackfsm check --set ack_mode=PRE": {"ack_mode=PRE_ACKNOWLEDGE"},
+    "ackfsm plan --sweep message_": {"message_size="},
+    "ackfsm plan --sweep publish_w": {"publish_window="},
     "ackfsm check --set queue_durable=": {"queue_durable=true", "queue_durable=false"},
     "ackfsm check --profile artemis --set blockOnDur": {"blockOnDurableSend="},
     "ackfsm check --fault broker_": {"broker_crash", "broker_kill"},

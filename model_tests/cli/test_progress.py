@@ -91,6 +91,18 @@ def test_what_is_done_at_once_says_nothing(terminal: io.StringIO, monkeypatch: p
     assert "reading" not in terminal.getvalue()
 
 
+@pytest.mark.parametrize("delay", [0.01, 2.0])
+def test_a_bar_of_what_may_be_done_at_once_comes_later(
+    terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch, delay: float
+) -> None:
+    monkeypatch.setattr(_output, "_DELAY", delay)
+    with _output.progress_bars(later=True) as bar:
+        bar("planning", 1, 4)
+        time.sleep(0.3)
+        bar("planning", 2, 4)
+    assert ("planning" in terminal.getvalue()) == (delay < 1)
+
+
 def test_a_line_says_how_far_it_is(terminal: io.StringIO) -> None:
     with _output.progress_line("states found") as progress:
         time.sleep(0.2)

@@ -172,7 +172,7 @@ def _matrix_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     return ["matrix", "--profile", profile, *fixed, "--jobs", "1", "--no-pairs", *draw_(options)]
 
 
-def _plan_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
+def _plan_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     time_ = mostly(("0.25ms", "2 s", "7ns"))
     count = mostly(("1", "2", "1000"))
     bits = mostly(("1Gib", "100Mb/s", "any"))
@@ -180,7 +180,20 @@ def _plan_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
     network = {"rtt": time_, "bandwidth": bits, "bandwidth-back": bits, "message-size": mostly(("1", "4KiB"))}
     times = dict.fromkeys(("send-time", "broker-time", "sync-time", "processing-time", "timer"), time_)
     more = {"group-commit": None, "no-group-commit": None, "json": None}
-    return ["plan", *draw_(_options(5, **_CONFIGURED, **load, **network, **times, **more))]
+    words = ["plan", *draw_(_options(5, **_CONFIGURED, **load, **network, **times, **more))]
+    output = st.one_of(laboratory.output(), st.just(str(laboratory.folder / "out.csv")))
+    return [*words, *draw_(_options(3, sweep=mostly(_SWEPT), jobs=mostly(("1",)), output=output))]
+
+
+_SWEPT = (
+    "rtt=0.1ms..100ms*10",
+    "message-size=1,4KiB",
+    "publish_window=none,1,300",
+    "send_mode=blocking,asynchronous",
+    "producers=1..4+1",
+    "profile=solace,artemis",
+    "group_commit=true,false",
+)
 
 
 def _systems_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:

@@ -1,0 +1,159 @@
+"""``--sweep`` of ``ackfsm plan``: a grid over options and settings."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Group, RenderableType
+
+from ackfsm import timing
+from ackfsm.cli._backend import add_backend, spark_session
+from ackfsm.cli._exit_codes import AS_PROMISED
+from ackfsm.cli._options import add_jobs
+from ackfsm.cli._output import emit, is_standard_output, progress_bars, progress_line, write_then_report, written_lines
+from ackfsm.files import check_place, write_file
+from ackfsm.tables import Specification
+from ackfsm.terms import InputError
+from ackfsm.text import shown
+
+__all__ = ["add_sweep", "is_swept", "sweep"]
+
+_MOST_CELLS: Final = 1_000_000
+"""So many rows the memory of one process holds."""
+
+_CELLS_A_TASK: Final = 1_000
+
+_FEW_CELLS: Final = 4_000
+"""So few are planned sooner than another process has started."""
+
+
+def add_sweep(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("a grid of plans")
+    group.add_argument(
+        "--sweep",
+        metavar="NAME=VALUES",
+        action="append",
+        default=[],
+        dest="swept",
+        help="plan each of these values of an option or setting, with commas between them, or a range: "
+        "rtt=0.1ms,1ms,10ms or 'publish_window=1..1000*10' or producers=1..8+1; repeated: every combination",
+    )
+    group.add_argument(
+        "--output", metavar="FILE", type=Path, help="write all cells there: a table that ends with .parquet or .csv"
+    )
+    add_backend(group)
+    add_jobs(group, "how many processors take part (default: all, where the grid is large)")
+
+
+def is_swept(arguments: argparse.Namespace) -> bool:
+    """Whether there is a sweep.  Raises :class:`InputError` for an option that needs one, where there is none."""
+    if arguments.swept:
+        return True
+    given = {
+        "--output": arguments.output is not None,
+        "--engine spark": arguments.engine == "spark",
+        "--master": arguments.master is not None,
+        "--jobs": arguments.jobs is not None,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise InputError(f"{option} is for a grid of plans; say what to vary with --sweep, or leave it out")
+    return False
+
+
+def sweep(
+    arguments: argparse.Namespace, specification: Specification, settings: Mapping[str, object], work: timing.Workload
+) -> int:
+    """Plan every cell.  Raises :class:`InputError` for what is no grid, or where no cell of it can be."""
+    from ackfsm.views.plan_sweep import sweep_json, sweep_screen
+
+    grid = _grid(arguments, specification, settings, work)
+    _check_output(arguments)
+    rows = _rows(arguments, specification, grid)
+    if all(row.illegal is not None for row in rows):
+        raise InputError(f"no cell of the sweep can be: {rows[0].illegal}")
+
+    def write() -> Sequence[Path]:
+        return () if arguments.output is None else _written(arguments.output, grid, rows)
+
+    def report(written: Sequence[Path]) -> None:
+        document = sweep_json(grid, rows, [str(path) for path in written])
+        emit(arguments, document, lambda: _screen(sweep_screen(grid, rows), written))
+
+    write_then_report(write, report)
+    return AS_PROMISED
+
+
+def _screen(screen: RenderableType, written: Sequence[Path]) -> RenderableType:
+    return Group(screen, *written_lines(written))
+
+
+def _grid(
+    arguments: argparse.Namespace, specification: Specification, settings: Mapping[str, object], work: timing.Workload
+) -> timing.Grid:
+    one_way = arguments.bandwidth_back is not None or any(
+        text.replace("-", "_").startswith("bandwidth_back=") for text in arguments.swept
+    )
+    try:
+        dimensions = tuple(timing.read_dimension(text, both_ways=not one_way) for text in arguments.swept)
+    except InputError as error:
+        raise InputError(f"--sweep: {error}") from None
+    grid = timing.Grid(arguments.profile, dict(settings), work, dimensions, arguments.api)
+    grid.check(specification)
+    if len(grid) > _MOST_CELLS:
+        raise InputError(
+            f"the sweep has {len(grid):,} cells, and this command holds {_MOST_CELLS:,}; take fewer values, or call "
+            "ackfsm.spark.swept from a program"
+        )
+    return grid
+
+
+def _check_output(arguments: argparse.Namespace) -> None:
+    path = arguments.output
+    if path is None:
+        return
+    if is_standard_output(path) or path.suffix not in {".parquet", ".csv"}:
+        raise InputError(f"--output {shown(str(path))} ends with neither .parquet nor .csv; name a file that does")
+    if path.suffix == ".parquet":
+        arguments.extra = "verify"
+        importlib.import_module("pyarrow.parquet")
+    check_place(path)
+
+
+def _rows(arguments: argparse.Namespace, specification: Specification, grid: timing.Grid) -> Sequence[timing.Row]:
+    if arguments.jobs is not None and arguments.engine == "spark":
+        raise InputError("--jobs is for --engine local; Spark's master says how many tasks it runs: leave --jobs out")
+    with spark_session(arguments) as session:
+        if session is not None:
+            from ackfsm import spark
+
+            with progress_line("planning"):
+                return spark.sweep(session, grid, specification)
+    from ackfsm import batch
+
+    jobs = arguments.jobs or (1 if len(grid) < _FEW_CELLS else os.cpu_count() or 1)
+    task = functools.partial(_task, grid)
+    with progress_bars(later=True) as bar, batch.batch(specification, jobs, progress_bar=bar) as run:
+        return run.run("planning", task, batch.chunks(range(len(grid)), _CELLS_A_TASK))
+
+
+def _task(grid: timing.Grid, specification: Specification, cells: Sequence[int]) -> Sequence[timing.Row]:
+    return timing.plan_cells(grid, specification, cells)
+
+
+def _written(path: Path, grid: timing.Grid, rows: Sequence[timing.Row]) -> Sequence[Path]:
+    if path.suffix == ".parquet":
+        from ackfsm.timing.table import parquet
+
+        write_file(path, parquet(grid, rows))
+    else:
+        from ackfsm.views.plan_sweep import sweep_csv
+
+        write_file(path, sweep_csv(grid, rows))
+    return [path]
