@@ -255,11 +255,23 @@ def _label(name: str, place: Place) -> str:
     return f"{name}({','.join(parts)})" if parts else name
 
 
-def observers_of(specification: Specification) -> tuple[Observer, ...]:
-    """The property machines, each with its anomaly, and the monitors that exclude guarantees."""
+def observers_of(specification: Specification, only: Collection[str] | None = None) -> tuple[Observer, ...]:
+    """The property machines, each with its anomaly, and the monitors that exclude guarantees; of ``only`` these names.
+
+    Raises :class:`InputError` for a name that is neither.
+    """
     properties = ((prop.anomaly, monitor) for prop in specification.properties.values() for monitor in prop.monitors)
     ends = ((name, specification.monitors[name]) for name in specification.guarantees.monitors)
-    return (*properties, *ends)
+    every = (*properties, *ends)
+    if only is None:
+        return every
+    known = list(dict.fromkeys(str(name) for name, _ in every))
+    for name in only:
+        if name not in known:
+            raise InputError(
+                f"nothing watches for {quoted(name)}{meant(name, known)}; what can be is {', '.join(known)}"
+            )
+    return tuple(observer for observer in every if observer[0] in set(only))
 
 
 def compose(

@@ -5,12 +5,14 @@ exhaustive searches, and tells the first that give what is needed, with what fai
 The question, the choices and what is left out: ``docs/decisions/advice.md``.
 """
 
-from ackfsm.advice._advise import Advice, Failure, GivenUp, Proposal, Request, advise
+from ackfsm.advice._advise import RATE, Advice, Failure, GivenUp, Proposal, advise
 from ackfsm.advice._answers import Answer, AnswerCache, Question
 from ackfsm.advice._candidates import Candidate
 from ackfsm.advice._needs import Need, needs_of, read_needs
+from ackfsm.advice._request import Request
 
 __all__ = [
+    "RATE",
     "Advice",
     "Answer",
     "AnswerCache",

@@ -1,14 +1,14 @@
 """Find the configurations that give what is needed at the least cost, and what fails of those that would cost less.
 
 Candidates are tried in the order of what they cost.  A search with one message and at most two faults refutes most of
-those that will not do; what is left is proved with as many messages and faults as were asked for, each need by itself.
+those that will not do; what is left is proved with as many messages and faults as were asked for.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
@@ -16,14 +16,14 @@ from typing import Any, Final
 from ackfsm.advice._answers import Answer, AnswerCache, Question, answer
 from ackfsm.advice._candidates import Candidate, candidates
 from ackfsm.advice._needs import Need
+from ackfsm.advice._request import Request
 from ackfsm.advice._table import AdviceTable, read_table
 from ackfsm.batch import Batch, ProgressBar, batch, chunks
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
-from ackfsm.timing import Workload
 
-__all__ = ["Advice", "Failure", "GivenUp", "Proposal", "Request", "advise"]
+__all__ = ["RATE", "Advice", "Failure", "GivenUp", "Proposal", "advise"]
 
 _AT_ONCE: Final = 16
 """Candidates that are tried together, so that several processors have work."""
@@ -39,33 +39,8 @@ RATE: Final = "rate"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked.
-
-    Attributes:
-        profiles: the systems that are looked at.
-        settings: what is fixed, by keys of the configuration, for each of them.
-        api: the programming interface that applications use, ``None`` for any.
-        needs: what has to be given.
-        work: the load and its network; its ``rate`` is what has to be carried, if there is one.
-        bounds: what the needs are proved for.
-        most: so many proposals are wanted.
-        max_states: a search that meets more decides nothing.
-    """
-
-    profiles: tuple[str, ...]
-    settings: Mapping[str, Mapping[str, Any]]
-    api: str | None
-    needs: tuple[Need, ...]
-    work: Workload
-    bounds: Bounds
-    most: int = 3
-    max_states: int = 4_000_000
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Proposal:
-    """A candidate that gives all that is needed; ``states`` is how many were searched for it, all without a witness."""
+    """A candidate that gives all that is needed; the last search met so many ``states``, none of them an anomaly."""
 
     candidate: Candidate
     states: int
@@ -123,7 +98,7 @@ class Advice:
     given_up: tuple[GivenUp, ...]
 
 
-def advise(
+def advise(  # noqa: PLR0913 - where and how to do it
     specification: Specification,
     request: Request,
     *,
@@ -182,9 +157,7 @@ class _Advisor:
         found = [
             each
             for profile in request.profiles
-            for each in candidates(
-                self._specification, self._table, profile, request.settings[profile], request.api, request.work
-            )
+            for each in candidates(self._specification, self._table, request, profile)
         ]
         if not found:
             raise InputError("no configuration is legal with these settings; `ackfsm systems` tells what each has")
@@ -211,30 +184,26 @@ class _Advisor:
         return found
 
     def _try(self, some: Sequence[Candidate]) -> None:
-        """Decide each of ``some``: the first level for all needs together, the others for each need by itself."""
+        """Decide each of ``some``, at one level after the other until it fails."""
         new = [each for each in some if each not in self._found]
         failures: dict[Candidate, list[Failure]] = {each: [] for each in new}
         states = dict.fromkeys(new, 0)
-        screened = self._answers([self._question(each, self._first, self._watched) for each in new])
-        for each, found in zip(new, screened, strict=True):
-            failures[each] += self._failures(each, self._first, found)
-            states[each] += found.states
-        for bounds in self._levels[1:]:
+        for bounds in self._levels:
             left = [each for each in new if not failures[each]]
-            asked = [(each, need) for each in left for need in self._request.needs]
-            answers = self._answers([self._question(each, bounds, need.excluded_by) for each, need in asked])
-            for (each, need), found in zip(asked, answers, strict=True):
-                failures[each] += self._of_need(each, bounds, need, found, last=bounds == self._levels[-1])
-                states[each] += found.states
+            found = self._answers([self._question(each, bounds) for each in left])
+            for each, answered in zip(left, found, strict=True):
+                failures[each] += self._failures(each, bounds, answered)
+                states[each] = answered.states
         for each in new:
             self._found[each] = tuple(failures[each]) or Proposal(each, states[each])
 
-    def _question(self, candidate: Candidate, bounds: Bounds, watched: frozenset[str]) -> Question:
-        return Question(candidate.configuration, bounds, watched, self._request.max_states)
+    def _question(self, candidate: Candidate, bounds: Bounds) -> Question:
+        return Question(candidate.configuration, bounds, self._watched, self._request.max_states)
 
     def _failures(self, candidate: Candidate, bounds: Bounds, found: Answer) -> Iterator[Failure]:
+        last = bounds == self._levels[-1]
         for need in self._request.needs:
-            yield from self._of_need(candidate, bounds, need, found, last=False)
+            yield from self._of_need(candidate, bounds, need, found, last=last)
 
     @staticmethod
     def _of_need(candidate: Candidate, bounds: Bounds, need: Need, found: Answer, *, last: bool) -> Iterator[Failure]:
@@ -272,9 +241,7 @@ class _Advisor:
         names = [need.name for need in self._request.needs]
         all_of = [*names, *([RATE] if self._request.work.rate is not None else [])]
         for count in range(1, len(all_of) + 1):
-            found = [
-                one for chosen in itertools.combinations(all_of, count) if (one := self._without(every, chosen))
-            ]
+            found = [one for chosen in itertools.combinations(all_of, count) if (one := self._without(every, chosen))]
             if found:
                 yield from sorted(found, key=lambda one: self._cost(one.proposal.candidate))
                 return
@@ -288,7 +255,7 @@ class _Advisor:
         if not needs:
             return GivenUp(tuple(chosen), Proposal(fast[0], 0)) if fast else None
         advisor = _Advisor(self._specification, less, self._cache, self._batch, self._table)
-        found = advisor._proposals(fast)  # noqa: SLF001 - of this class
+        found = advisor._proposals(fast)
         return GivenUp(tuple(chosen), found[0]) if found else None
 
 

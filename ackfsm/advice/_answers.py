@@ -6,14 +6,14 @@ import dataclasses
 import hashlib
 import json
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import platformdirs
 
 from ackfsm.explore import Reduction, SearchOptions, Slicer, explore_packed
-from ackfsm.network import Bounds, Observer, compose, observers_of
+from ackfsm.network import Bounds, compose, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
@@ -52,9 +52,8 @@ def answer(specification: Specification, questions: Sequence[Question]) -> list[
 
 
 def _search(specification: Specification, question: Question) -> Answer:
-    network = compose(
-        specification, question.configuration, question.bounds, observers(specification, question.watched)
-    )
+    observers = observers_of(specification, question.watched)
+    network = compose(specification, question.configuration, question.bounds, observers)
     sliced = Slicer(network).slice(lambda _: True)
     options = SearchOptions(
         max_states=question.max_states,
@@ -66,11 +65,6 @@ def _search(specification: Specification, question: Question) -> Answer:
     found = explore_packed(sliced.packed, sliced.events, options)
     witnesses = {str(name): tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return Answer(found.states, found.complete, witnesses)
-
-
-def observers(specification: Specification, names: Collection[str]) -> list[Observer]:
-    """The machines that watch for the anomalies and ends of a message of these ``names``."""
-    return [observer for observer in observers_of(specification) if observer[0] in names]
 
 
 class AnswerCache:

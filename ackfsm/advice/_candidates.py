@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from ackfsm import timing
+from ackfsm.advice._request import Request
 from ackfsm.advice._table import SIZES_OF_WORKLOADS, AdviceTable, Choice
 from ackfsm.tables import ProfileTable, Specification
 from ackfsm.terms import Configuration
@@ -56,39 +57,24 @@ class Candidate:
         return None if self.rate.high is None or self.rate.high >= rate else False
 
 
-def candidates(
-    specification: Specification,
-    table: AdviceTable,
-    profile: str,
-    settings: Mapping[str, Any],
-    api: str | None,
-    work: Workload,
-) -> list[Candidate]:
-    """The legal configurations of ``profile`` with ``settings`` fixed, each once, with the sizes that the load asks for.
+def candidates(specification: Specification, table: AdviceTable, request: Request, profile: str) -> list[Candidate]:
+    """The legal configurations of ``profile``, each once, with the sizes that the load of ``request`` asks for.
 
     Raises :class:`ackfsm.terms.InputError` for settings that do not exist.
     """
-    return [*_Candidates(specification, table, profile, settings, api, work).found()]
+    return [*_Candidates(specification, table, request, profile).found()]
 
 
 class _Candidates:
-    def __init__(
-        self,
-        specification: Specification,
-        table: AdviceTable,
-        profile: str,
-        settings: Mapping[str, Any],
-        api: str | None,
-        work: Workload,
-    ) -> None:
+    def __init__(self, specification: Specification, table: AdviceTable, request: Request, profile: str) -> None:
         self._specification = specification
-        self._given = specification.given(profile, settings)
+        self._given = specification.given(profile, request.settings[profile])
         self._profile: ProfileTable = specification.profiles[self._given["profile"]]
-        self._api = None if api is None else self._profile.api(api)
+        self._api = None if request.api is None else self._profile.api(request.api)
         self._sizes = [choice for choice in table.sizes if choice.key not in self._given]
         switches = [Choice(each.key, each.values, each.when) for each in specification.factors]
         self._choices = [choice for choice in (*switches, *table.varied) if choice.key not in self._given]
-        self._work = work
+        self._work = request.work
         self._plan = functools.lru_cache(maxsize=None)(timing.plan)  # a few dozens of ways to wait, under few loads
 
     def found(self) -> Iterator[Candidate]:
@@ -142,7 +128,8 @@ class _Candidates:
 
     def _with(self, given: Mapping[str, Any], best: Candidate, key: str, value: int) -> Candidate | None:
         if key in SIZES_OF_WORKLOADS:
-            return self._candidate(best.configuration, dataclasses.replace(best.work, **{key: value}))
+            size: dict[str, Any] = {key: value}
+            return self._candidate(best.configuration, dataclasses.replace(best.work, **size))
         configuration = self._configured({**given, key: value})
         return None if configuration is None else self._candidate(configuration, best.work)
 

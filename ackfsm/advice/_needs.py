@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
+from ackfsm.advice._table import read_table
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
 from ackfsm.text import meant, quoted
@@ -27,10 +29,13 @@ class Need:
     excluded_by: frozenset[str]
 
 
-def needs_of(specification: Specification, words: Mapping[str, str]) -> dict[str, Need]:
-    """All needs by name: those that are guarantees, the other ``words`` for them, and ``no-`` each anomaly."""
+def needs_of(specification: Specification, directory: Path | None = None) -> dict[str, Need]:
+    """All needs by name: those that are guarantees, the other words for them, and ``no-`` each anomaly.
+
+    Raises :class:`ackfsm.terms.SpecError` for what is wrong in ``advice.yaml`` of ``spec/`` (or of ``directory``).
+    """
     guarantees = specification.guarantees
-    named = {**{_spelled(name): name for name in guarantees}, **words}
+    named = {**{_spelled(name): name for name in guarantees}, **read_table(specification, directory).needs}
     found = {word: Need(word, guarantees[name].means, guarantees.excluded_by(name)) for word, name in named.items()}
     for anomaly in Anomaly:
         if anomaly in specification.properties:

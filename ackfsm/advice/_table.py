@@ -27,7 +27,7 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AdviceTable:
-    """``needs`` has the guarantee that a word stands for, ``varied`` settings, ``sizes`` numbers that buy throughput."""
+    """``needs`` has the guarantee that a word stands for; ``varied`` are settings, ``sizes`` buy throughput."""
 
     needs: Mapping[str, str]
     varied: tuple[Choice, ...]

@@ -56,6 +56,12 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(explore.Reduction)}: the same verdicts from fewer states, witnesses perhaps longer; "
         f"{_NONE}: also take the steps that are otherwise only counted, as other orders of the same events lead there",
     )
+    parser.add_argument(
+        "--only",
+        metavar="A",
+        action="append",
+        help="look for this anomaly alone, which takes fewer states; may be repeated",
+    )
     add_jobs(parser, "how many processors take part (default: all)")
     parser.add_argument(
         "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
@@ -113,6 +119,7 @@ def _run_check(arguments: argparse.Namespace) -> tuple[Specification, Answer, tu
             search=search,
             reductions=[explore.Reduction(name) for name in arguments.reductions if name != _NONE],
             every_step=every_step,
+            only=arguments.only,
             forever=arguments.forever if arguments.progress or arguments.forever else None,
         )
     return specification, answer, answer.witnesses()

@@ -15,7 +15,7 @@ __all__ = ["GROUPS", "commands_of", "overview", "overview_json", "summaries"]
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "what can happen in a configuration": ("check", "matrix", "claims"),
-        "what it costs in time": ("plan",),
+        "what it costs, and what to take": ("plan", "advise"),
         "what did happen in a recorded history": ("verify", "explain", "import"),
         "your own broker": ("conform", "journal"),
         "look something up": ("systems", "where", "help"),

@@ -25,6 +25,7 @@ __all__ = [
     "Parser",
     "add_bounds",
     "add_configuration",
+    "add_faults",
     "add_jobs",
     "add_json",
     "add_output_form",
@@ -196,7 +197,8 @@ def _note(arguments: argparse.Namespace, text: str) -> None:
         note(f"ackfsm {arguments.command}: note: {text}")
 
 
-def add_bounds(parser: argparse.ArgumentParser) -> None:
+def add_faults(parser: argparse._ActionsContainer, most: int | None = 1) -> None:
+    """What may fail, and how often: ``most`` times unless somebody says otherwise."""
     faults = ", ".join(fault.value for fault in Fault)
     parser.add_argument(
         "--fault", metavar="F", action="append", dest="faults", help=f"what may fail (default: anything): {faults}"
@@ -205,9 +207,13 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         "--max-faults",
         metavar="K",
         type=at_least(0, or_any=True),
-        default=1,
-        help="how many faults in all, or any (default: 1)",
+        default=most,
+        help=f"how many faults in all, or any (default: {'any' if most is None else most})",
     )
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    add_faults(parser)
     parser.add_argument(
         "--action",
         metavar="A",

@@ -19,6 +19,7 @@ from types import FrameType, MappingProxyType
 from typing import Final, NoReturn, TextIO
 
 import ackfsm
+from ackfsm.cli._advise import add_advise
 from ackfsm.cli._check import add_check
 from ackfsm.cli._claims import add_claims
 from ackfsm.cli._conform import add_conform
@@ -124,6 +125,7 @@ def _make_parser() -> Parser:
     add_claims(commands)
     add_matrix(commands)
     add_plan(commands)
+    add_advise(commands)
     add_import(commands)
     add_verify(commands)
     add_conform(commands)

@@ -15,7 +15,7 @@ from rich.text import Text
 from ackfsm.terms import Configuration
 from ackfsm.timing import Interval, Plan, Side, Way, Workload
 
-__all__ = ["duration", "plan_json", "plan_screen", "rate_text"]
+__all__ = ["duration", "plan_json", "plan_screen", "rate_json", "rate_text"]
 
 
 def plan_screen(configuration: Configuration, work: Workload, plan: Plan, ways: Sequence[Way]) -> RenderableType:
@@ -130,7 +130,7 @@ def plan_json(configuration: Configuration, work: Workload, plan: Plan, ways: Se
     return {
         "config": configuration.as_dict(),
         "workload": {field.name: _plain(getattr(work, field.name)) for field in dataclasses.fields(work)},
-        **_rate_json(plan.rate),
+        **rate_json(plan.rate),
         "publish": _side_json(plan.publish),
         "deliver": _side_json(plan.deliver),
         "latency": {
@@ -151,12 +151,12 @@ def _way_json(way: Way) -> Mapping[str, Any]:
 
 
 def _side_json(side: Side) -> dict[str, Any]:
-    after = None if not side.binds else {**_rate_json(side.next_rate), "binds": side.next_binds or None}
-    return {**_rate_json(side.rate), "binds": side.binds or None, "next": after}
+    after = None if not side.binds else {**rate_json(side.next_rate), "binds": side.next_binds or None}
+    return {**rate_json(side.rate), "binds": side.binds or None, "next": after}
 
 
-def _rate_json(rate: Interval) -> dict[str, Any]:
-    """``rate`` is ``null`` where only bounds are known, or nothing takes time."""
+def rate_json(rate: Interval) -> dict[str, Any]:
+    """A rate as plain values; ``rate`` is ``null`` where only bounds are known, or nothing takes time."""
     exact = rate.is_exact
     return {
         "rate": _plain(rate.high) if exact else None,

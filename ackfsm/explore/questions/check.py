@@ -11,7 +11,7 @@ from ackfsm.explore.questions.liveness import LivenessFinding, check_forever, fi
 from ackfsm.explore.replay.witness import CandidateWitness, Witness, replay_all
 from ackfsm.explore.search.explore import Exploration, exploration_of, explore, finished_search
 from ackfsm.explore.search.options import Reduction, SearchOptions
-from ackfsm.network import Bounds, Network, NetworkEvent, compose, routes
+from ackfsm.network import Bounds, Network, NetworkEvent, compose, observers_of, routes
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, InputError
 
@@ -136,16 +136,18 @@ def check(  # noqa: PLR0913 - the options of a check
     search: SearchFunction | None = None,
     reductions: Sequence[Reduction] = (),
     every_step: bool = False,
+    only: Collection[str] | None = None,
 ) -> Answer:
     """Explore everything that ``configuration`` can do within ``bounds``.
 
     With ``forever`` (perhaps empty) liveness is checked too; of the faults and actions those named in it may go on for
     ever.  ``search`` searches in place of this process; it gets ``max_states`` and ``progress`` alone, and liveness is
     not checked.  The other arguments are those of :class:`~ackfsm.explore.SearchOptions`; with ``reductions`` the
-    verdicts are the same.
+    verdicts are the same.  With ``only`` nothing but these anomalies and ends of a message are looked for, which takes
+    fewer states.
 
-    Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for ``reductions`` together
-    with ``forever`` or ``search``.
+    Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, for names in ``only`` that they
+    do not define, and for ``reductions`` together with ``forever`` or ``search``.
     """
     options = SearchOptions(
         max_states=max_states,
@@ -163,7 +165,9 @@ def check(  # noqa: PLR0913 - the options of a check
             "leave --reduce out, or --progress and --forever"
         )
     check_forever(bounds, forever or ())
-    network = compose(specification, configuration, bounds)
+    observers = observers_of(specification, only)
+    network = compose(specification, configuration, bounds, observers)
+    watched = {name for name, _ in observers}
     made = [
         specification.promised_absent(one, bounds.sessions, consumers=bounds.consumers)
         for one in routes(configuration, bounds)
@@ -180,9 +184,13 @@ def check(  # noqa: PLR0913 - the options of a check
         liveness = find_liveness(finished, network, specification.liveness, forever=forever, promised=promises)
         exploration = exploration_of(finished, events)
     seconds = time.perf_counter() - begun
-    findings = {anomaly: _finding(anomaly, exploration, promises.get(anomaly)) for anomaly in specification.properties}
+    findings = {
+        anomaly: _finding(anomaly, exploration, promises.get(anomaly))
+        for anomaly in specification.properties
+        if anomaly in watched
+    }
     lattice = specification.guarantees
-    ends = {name: _finding(name, exploration, None) for name in lattice.monitors}
+    ends = {name: _finding(name, exploration, None) for name in lattice.monitors if name in watched}
     guarantees = lattice.evaluate({name: finding.reachable for name, finding in [*findings.items(), *ends.items()]})
     strongest = lattice.strongest(guarantees)
     return Answer(network, exploration, seconds, findings, ends, guarantees, strongest, liveness)

@@ -1,0 +1,38 @@
+"""What is asked of an advice."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from ackfsm.advice._needs import Need
+from ackfsm.network import Bounds
+from ackfsm.timing import Workload
+
+__all__ = ["Request"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked.
+
+    Attributes:
+        profiles: the systems that are looked at.
+        settings: what is fixed, by keys of the configuration, for each of them.
+        api: the programming interface that applications use, ``None`` for any.
+        needs: what has to be given.
+        work: the load and its network; its ``rate`` is what has to be carried, if there is one.
+        bounds: what the needs are proved for.
+        most: so many proposals are wanted.
+        max_states: a search that meets more decides nothing.
+    """
+
+    profiles: tuple[str, ...]
+    settings: Mapping[str, Mapping[str, Any]]
+    api: str | None
+    needs: tuple[Need, ...]
+    work: Workload
+    bounds: Bounds
+    most: int = 3
+    max_states: int = 4_000_000

@@ -1,0 +1,106 @@
+"""The options that say how much is sent over which network: the numbers of :class:`ackfsm.timing.Workload`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from ackfsm import throughput, timing
+from ackfsm.cli._options import at_least, size
+from ackfsm.terms import InputError
+
+__all__ = ["add_workload", "workload_of"]
+
+
+def add_workload(parser: argparse.ArgumentParser) -> None:
+    """The numbers of :class:`ackfsm.timing.Workload`: the network, what takes time, the load."""
+    network = parser.add_argument_group("the network")
+    network.add_argument("--rtt", metavar="TIME", default="0.25ms", help="the round trip (default: 0.25ms)")
+    network.add_argument(
+        "--bandwidth", metavar="BITS", default="1Gib", help="bits a second of each connection, or any (default: 1Gib)"
+    )
+    network.add_argument(
+        "--bandwidth-back", metavar="BITS", help="the same from the broker to a client (default: that of --bandwidth)"
+    )
+    network.add_argument(
+        "--message-size", metavar="BYTES", type=size, default=1500, help="a message on the wire (default: 1500)"
+    )
+    times = parser.add_argument_group("what takes time")
+    for option, meaning in _TIMES.items():
+        times.add_argument(f"--{option}", metavar="TIME", help=meaning)
+    times.add_argument(
+        "--group-commit",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="a sync of the journal takes all that is written (default: yes)",
+    )
+    load = parser.add_argument_group("the load")
+    load.add_argument("--producers", metavar="N", type=at_least(1), default=1, help="how many (default: 1)")
+    load.add_argument("--consumers", metavar="N", type=at_least(1), default=1, help="how many (default: 1)")
+    load.add_argument(
+        "--per-commit", metavar="N", type=at_least(1), default=1, help="messages of a transaction (default: 1)"
+    )
+    load.add_argument(
+        "--per-acknowledge",
+        metavar="N",
+        type=at_least(1),
+        default=1,
+        help="messages between two calls that acknowledge all so far (default: 1)",
+    )
+    load.add_argument("--rate", metavar="R", help="messages a second that there are to send (default: any number)")
+
+
+_TIMES = {
+    "send-time": "work of a producer for each message (default: none)",
+    "broker-time": "work of the broker for each message (default: none)",
+    "sync-time": "a sync of the broker's journal (default: none)",
+    "processing-time": "work of a consumer for each message (default: none)",
+    "timer": "how long the broker waits for its threshold (default: 1s)",
+}
+
+
+def workload_of(arguments: argparse.Namespace) -> timing.Workload:
+    """The numbers of the command line.  Raises :class:`InputError` naming the option."""
+    bandwidth = _bandwidth(arguments.bandwidth, "--bandwidth")
+    back = arguments.bandwidth_back
+    times: dict[str, Any] = {
+        option.replace("-", "_"): _read(throughput.parse_duration, text, f"--{option}")
+        for option in _TIMES
+        if (text := getattr(arguments, option.replace("-", "_"))) is not None
+    }
+    return timing.Workload(
+        rtt=_read(throughput.parse_duration, arguments.rtt, "--rtt"),
+        bandwidth=bandwidth,
+        bandwidth_back=bandwidth if back is None else _bandwidth(back, "--bandwidth-back"),
+        message_size=arguments.message_size,
+        group_commit=arguments.group_commit,
+        producers=arguments.producers,
+        consumers=arguments.consumers,
+        messages_per_commit=arguments.per_commit,
+        messages_per_acknowledge=arguments.per_acknowledge,
+        rate=None if arguments.rate is None else _read(_rate, arguments.rate, "--rate"),
+        **times,
+    )
+
+
+def _bandwidth(text: str, option: str) -> Fraction | None:
+    return None if text == "any" else _read(throughput.parse_bandwidth, text, option)
+
+
+def _rate(text: str) -> Fraction:
+    try:
+        rate = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(0)
+    if rate <= 0:
+        raise InputError(f"{text!r} is no rate; write messages a second, a number above 0")
+    return rate
+
+
+def _read(parse: Callable[[str], Fraction], text: str, option: str) -> Fraction:
+    try:
+        return parse(text)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
