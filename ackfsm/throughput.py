@@ -62,8 +62,12 @@ def bandwidth_bound(bandwidth: Fraction, size: int) -> Fraction:
 
 
 def window_rate(window: int, rtt: Fraction, bandwidth: Fraction, size: int) -> Fraction:
-    """Messages a second with at most ``window`` unanswered: a window each round trip, or what the bandwidth carries."""
-    return min(window * blocking_rate(rtt), bandwidth_bound(bandwidth, size))
+    """Messages a second with at most ``window`` unanswered, each answered at once.
+
+    A window each round trip, which a message begins when it has been sent, or what the bandwidth carries.
+    """
+    carried = bandwidth_bound(bandwidth, size)
+    return min(window / (1 / carried + rtt), carried)
 
 
 def transaction_rate(batch: int, rtt: Fraction, bandwidth: Fraction, size: int) -> Fraction:

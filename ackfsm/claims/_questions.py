@@ -1,4 +1,4 @@
-"""The questions that claims ask of the checker, searches and comparisons, as values, so that each is answered once.
+"""The questions that claims ask, searches, comparisons and simulations, as values, so that each is answered once.
 
 A question has settings, bounds and names, and nothing of the tables, so that it is small enough to be sent to
 another process, which reads the tables itself.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
@@ -16,6 +17,7 @@ from ackfsm import explore
 from ackfsm.network import Bounds, Instance, Network, Observer, compose
 from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Row, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.timing import Workload
 
 __all__ = [
     "Answer",
@@ -24,6 +26,8 @@ __all__ = [
     "Question",
     "Search",
     "SearchResult",
+    "Simulation",
+    "SimulationResult",
     "TraceEquivalence",
     "answer",
     "network_of",
@@ -66,6 +70,15 @@ class EffectEquivalence:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Simulation:
+    """How many messages a second producers get to the broker, of so many ``messages`` in virtual time."""
+
+    configuration: Configuration
+    work: Workload
+    messages: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class SearchResult:
     """What a search has found; ``witnesses`` has the labels of a shortest run to each name that was reached."""
 
@@ -86,8 +99,15 @@ class ComparisonResult:
     only: str | None
 
 
-Question: TypeAlias = "Search | TraceEquivalence | EffectEquivalence"
-Answer: TypeAlias = "SearchResult | ComparisonResult | str"
+@dataclasses.dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """Messages a second that the broker read; ``None`` without NumPy, which a simulation needs."""
+
+    publish: float | None
+
+
+Question: TypeAlias = "Search | TraceEquivalence | EffectEquivalence | Simulation"
+Answer: TypeAlias = "SearchResult | ComparisonResult | SimulationResult | str"
 """An answer, or the sentence that says why there is none."""
 
 
@@ -105,6 +125,8 @@ def _answer(specification: Specification, question: Question, max_states: int) -
     try:
         if isinstance(question, Search):
             return _search(specification, question, max_states)
+        if isinstance(question, Simulation):
+            return _simulate(specification, question)
         return _compare(specification, question, max_states)
     except InputError as error:
         return str(error)
@@ -122,6 +144,16 @@ def _search(specification: Specification, question: Search, max_states: int) -> 
     found = explore.explore(network, options)
     witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return SearchResult(found.states, found.transitions, found.complete, witnesses)
+
+
+def _simulate(specification: Specification, question: Simulation) -> SimulationResult:
+    """The producers have the broker for themselves, as they have in the arithmetic."""
+    if importlib.util.find_spec("numpy") is None:
+        return SimulationResult(None)
+    from ackfsm.simulation import simulate
+
+    found = simulate(specification, question.configuration, question.work, question.messages, apart=True)
+    return SimulationResult(found.publish)
 
 
 def _compare(

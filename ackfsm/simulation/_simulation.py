@@ -10,6 +10,8 @@ from __future__ import annotations
 import dataclasses
 import enum
 import importlib.util
+import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
@@ -34,6 +36,9 @@ _TICKS: Final = 10**12
 
 _APPLICATION: Final = "application"
 _FIRST_SLOTS: Final = 256
+_COMPILED: Final = "ackfsm.simulation._compiled"
+_FEW: Final = 3_000
+"""Messages that plain Python simulates in a second, which is what it takes to load the compiled kernel."""
 
 
 class Spread(enum.IntEnum):
@@ -132,7 +137,7 @@ class _Run:
         self, model: EngineModel, configuration: Configuration, waits: Waits, work: Workload, messages: int
     ) -> None:
         self._waits, self._work, self._messages = waits, work, messages
-        self._step, compiled = _kernel_run()
+        self._step, compiled = _kernel_run(messages)
         self._memory = Memory(compiled=compiled)
         self._model = model
         self._memory.room(k.REGISTERS)
@@ -236,7 +241,6 @@ class _Run:
     def _numbers(self, spreads: Mapping[str, Spread]) -> dict[int, int]:
         """The registers of the workload."""
         work, waits = self._work, self._waits
-        at_a_time = {"call": work.messages_per_acknowledge, "batch": work.lazy_batch}.get(waits.settled_by, 1)
         times = {
             k.HALF_RTT: ("rtt", work.rtt / 2),
             k.SEND_TIME: ("send_time", work.send_time),
@@ -250,7 +254,7 @@ class _Run:
             k.DOWN: _ticks(work.transmission_back),
             k.GROUP_COMMIT: work.group_commit,
             k.PER_COMMIT: work.messages_per_commit if waits.next_send_after == "commit" else 0,
-            k.SETTLED_AT: at_a_time,
+            k.SETTLED_AT: 1 if waits.settled_by == "commit" else _settled_together(work, waits),
             k.INTERVAL: _ticks(work.interval),
             k.PREFETCH: waits.prefetch or 0,
             k.CREDIT_ON_DELIVERY: waits.freed_on_delivery,
@@ -305,10 +309,11 @@ class _Run:
 
     def _result(self) -> Simulated:
         memory, messages = self._memory, self._messages
+        published, delivered = self._cycles()
         if memory.words[k.OVERFLOWN]:
             raise DefectError("more events of a message waited for something than the simulation has room for")
         figures = [memory.read(int(memory.words[at]), messages) for at in _FIGURES]
-        accepted, processed, confirmed, delivered = (np.where(f < 0, -1.0, f / _TICKS) for f in figures)
+        accepted, processed, confirmed, had = (np.where(f < 0, -1.0, f / _TICKS) for f in figures)
         counts = [int(memory.words[at]) for at in (k.ACCEPTED, k.PROCESSED)]
         consumer, consumed = int(memory.words[k.FIRST_CONSUMER]), list[int]()
         while consumer != k.NOTHING:
@@ -316,27 +321,40 @@ class _Run:
             consumer = int(memory.words[consumer + k.NEXT_LINK])
         return Simulated(
             messages=messages,
-            publish=_rate(accepted, counts[0], messages, self._cycle()),
-            deliver=_rate(processed, counts[1], messages, self._cycle()),
+            publish=_rate(accepted, counts[0], messages, published),
+            deliver=_rate(processed, counts[1], messages, _common(published, delivered, messages)),
             seconds=int(memory.words[k.NOW]) / _TICKS,
             events=int(memory.words[k.HAPPENED]),
             stands_still=counts[1] < messages,
             confirmations=confirmed,
-            deliveries=delivered,
+            deliveries=had,
             consumed=tuple(consumed),
             accepted_at=accepted,
             processed_at=processed,
         )
 
-    def _cycle(self) -> int:
-        """So many messages go together at most; rates are told over whole multiples of them."""
+    def _cycles(self) -> tuple[int, int]:
+        """So many messages of all producers, and of all consumers, go together; rates are told over whole ones."""
         work, waits = self._work, self._waits
-        at_a_time = {"call": work.messages_per_acknowledge, "batch": work.lazy_batch}.get(waits.settled_by, 1)
-        per_commit = work.messages_per_commit if waits.next_send_after == "commit" else 1
-        return max(waits.threshold or 1, waits.window or 1, waits.prefetch or 1, at_a_time, per_commit)
+        window, threshold = waits.window or 1, waits.threshold or 1
+        in_windows = max(window // threshold, 1) * threshold
+        published = work.messages_per_commit if waits.next_send_after == "commit" else in_windows
+        together, prefetch = _settled_together(work, waits), waits.prefetch or 1
+        return published * work.producers, max(prefetch // together, 1) * together * work.consumers
 
 
 _FIGURES: Final = (k.ACCEPTED_AT, k.PROCESSED_AT, k.CONFIRM_LATENCY, k.DELIVERY_LATENCY)
+
+
+def _settled_together(work: Workload, waits: Waits) -> int:
+    sizes = {"call": work.messages_per_acknowledge, "batch": work.lazy_batch, "commit": work.messages_per_commit}
+    return sizes.get(waits.settled_by, 1)
+
+
+def _common(one: int, other: int, messages: int) -> int:
+    """Whole cycles of both sides, or of the longer one where a half of the messages has none of both."""
+    both = math.lcm(one, other)
+    return both if both <= messages // 2 else max(one, other)
 
 
 def _rate(times: np.ndarray[Any, Any], count: int, messages: int, cycle: int) -> float:
@@ -354,9 +372,10 @@ def _ticks(seconds: Fraction) -> int:
     return round(seconds * _TICKS)
 
 
-def _kernel_run() -> tuple[Callable[[Any], int], bool]:
-    """The kernel, and whether it is compiled: it is not where Numba is missing."""
-    if importlib.util.find_spec("numba") is None:
+def _kernel_run(messages: int) -> tuple[Callable[[Any], int], bool]:
+    """The kernel, and whether it is compiled: not where Numba is missing, nor where to load it would take longer."""
+    few = messages <= _FEW and _COMPILED not in sys.modules
+    if few or importlib.util.find_spec("numba") is None:
         return k.run, False
     from ackfsm.simulation import _compiled
 

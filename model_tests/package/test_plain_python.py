@@ -78,3 +78,14 @@ def test_plain_python_says_that_it_is_slow_where_that_matters(without: Run) -> N
     assert "plain Python, slowly, for want of Numba: pip install 'ackfsm[explore]'" in " ".join(many.split())
     few = without("-m", "ackfsm.cli", "check", "--fault", "consumer_crash").stdout
     assert "plain Python)" in few
+
+
+def test_a_rate_rests_on_arithmetic_alone_where_nothing_can_be_simulated(without: Run) -> None:
+    told = json.loads(without("-m", "ackfsm.cli", "claims", "--json", "--jobs", "1", "--id", "C48").stdout)
+    assert told[0]["status"] == "proved"
+    blocking = told[0]["evidence"]["checks"][0]
+    if without("-c", "import numpy").returncode == 0:
+        assert blocking["sentence"].endswith("simulated 4,000.0 (artemis)")
+    else:
+        assert blocking["sentence"].endswith("by arithmetic alone: to simulate it too, pip install 'ackfsm[explore]'")
+        assert blocking["simulated"] is None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ackfsm import claims, cli, explore, tables, throughput
 from ackfsm.claims import ClaimResult, Status
-from ackfsm.claims._questions import Search
+from ackfsm.claims._questions import Search, SimulationResult
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Fault, InputError, SpecError
 from model_tests.support.places import SPEC
@@ -133,6 +133,7 @@ def test_a_monitor_has_a_name_of_its_own_and_only_watches(tmp_path: Path) -> Non
 LISTENER = "in: {profile: qpid, consumption: listener}"
 RECEIVE = "in: {profile: qpid, consumption: receive}"
 PRE_AND_AUTO = "{left: {ack_mode: PRE_ACKNOWLEDGE}, right: {ack_mode: AUTO_ACKNOWLEDGE}}"
+BY_TIMER = "send: closed_form, rtt: 1 ms, timer: 9 ms, in: {profile: solace, send_mode: blocking}"
 CLIENT = "faults: [], messages: 2, in: {profile: jms, ack_mode: CLIENT_ACKNOWLEDGE"
 
 
@@ -235,6 +236,16 @@ CLIENT = "faults: [], messages: 2, in: {profile: jms, ack_mode: CLIENT_ACKNOWLED
             "{rate: {send: unblocked, sizes: [1, 2, 3], grows: true}}",
             id="rate that grows",
         ),
+        pytest.param(
+            "{rate: {send: blocking, rtt: 1 ms, in: {profile: jms}}}",
+            "{rate: {send: blocking, rtt: 1 ms, in: {profile: solace, send_mode: blocking}}}",
+            id="rate that is simulated",
+        ),
+        pytest.param(
+            f"{{rate: {{at_most: 100, {BY_TIMER}}}}}",
+            f"{{rate: {{at_most: 101, {BY_TIMER}}}}}",
+            id="rate by the closed form",
+        ),
     ],
 )
 def test_a_check_that_is_turned_round_is_refuted(holds: str, fails: str, tmp_path: Path) -> None:
@@ -266,6 +277,8 @@ def test_what_cannot_happen_for_want_of_anything_is_not_proved(tmp_path: Path) -
         ("{never: loss, in: {profile: solace, confirm_timer: false}}", 1000, "the profile solace does not have"),
         ("{never: loss, in: {publish_window: any}}", 1000, "has to list the numbers"),
         ("{row: {machine: broker, state: up, event: dream, refuse: true}}", 1000, "no row for dream"),
+        ("{rate: {send: closed_form, rtt: 1 ms, in: {profile: any}}}", 1000, "no one rate for all configurations"),
+        ("{rate: {send: blocking, in: {profile: solace, confirm_timer: false}}}", 1000, "solace does not have"),
         ("{accepted: {profile: ems, api: REST, settings: {prefetch: 1}}}", 1000, "no API 'REST'"),
     ],
 )
@@ -323,8 +336,31 @@ def test_evidence_says_how_many_consumers_were_asked_about() -> None:
     assert "consumers" not in alone
 
 
+def test_a_rate_is_computed_and_simulated() -> None:
+    chosen = claims.choose(claims.read(shipped()), ["C22"])
+    (found,) = claims.decide(shipped(), chosen)
+    small = found.evidence[7]
+    assert small.sentence.endswith("; simulated 988.9 with 1, 9,889.5 with 10, 89,005.3 with 90 (solace)")
+    for case in small.data["simulated"]:
+        assert case["simulated"] == pytest.approx(case["computed"], rel=small.data["tolerance"])
+        assert case["configuration"]["publish_window"] == case["size"]
+
+
+@pytest.mark.parametrize("off", [0.998, 1.002])
+def test_a_simulation_that_is_off_by_two_in_a_thousand_refutes(
+    off: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def simulated(*_: object) -> SimulationResult:
+        return SimulationResult(1000 * off)
+
+    monkeypatch.setattr("ackfsm.claims._questions._simulate", simulated)
+    answer = decided(tmp_path, "{rate: {send: blocking, rtt: 1 ms, at_most: 1000, in: {profile: jms}}}")
+    assert answer.status is Status.REFUTED
+    assert f"gives 1,000 messages a second; simulated {1000 * off:,.1f} (jms)" in answer.sentence
+
+
 def test_several_processes_find_what_one_finds() -> None:
-    chosen = claims.choose(claims.read(shipped()), ["C12", "C28", "C37"])
+    chosen = claims.choose(claims.read(shipped()), ["C12", "C28", "C37", "C48"])
     asked: list[tuple[str, int, int]] = []
     several = claims.decide(shipped(), chosen, jobs=2, progress_bar=lambda *part: asked.append(part))
     assert [one.as_json() for one in several] == [one.as_json() for one in claims.decide(shipped(), chosen)]
@@ -464,7 +500,9 @@ def test_the_arithmetic_is_exact() -> None:
     assert throughput.blocking_rate(rtt) == 4000
     assert throughput.bandwidth_bound(gibibit, 1500) == Fraction(2**30, 8 * 1500)
     assert int(throughput.bandwidth_bound(gibibit, 1500)) == 89478
-    assert throughput.window_rate(2, rtt, gibibit, 1500) == 8000
+    carried = throughput.bandwidth_bound(gibibit, 1500)
+    assert throughput.window_rate(2, rtt, gibibit, 1500) == 2 / (rtt + 1 / carried), "each message has to be sent too"
+    assert [throughput.window_rate(window, rtt, gibibit, 1500) < carried for window in (23, 24)] == [True, False]
     assert throughput.window_rate(10**6, rtt, gibibit, 1500) == throughput.bandwidth_bound(gibibit, 1500)
     assert throughput.transaction_rate(1, rtt, gibibit, 1500) < throughput.blocking_rate(rtt), (
         "the message has to be sent too"

@@ -126,8 +126,9 @@ def test_python_and_compiled_code_do_the_same(
     profile: str, settings: dict[str, Any], model: EngineModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = Workload(rtt=MILLISECOND, sync_time=MILLISECOND, producers=2, consumers=2, messages_per_commit=3, **LINE)
+    monkeypatch.setattr("ackfsm.simulation._simulation._FEW", 0)
     compiled = ran(model, work, 600, profile, **settings)
-    monkeypatch.setattr("ackfsm.simulation._simulation._kernel_run", lambda: (kernel.run, False))
+    monkeypatch.setattr("ackfsm.simulation._simulation._kernel_run", lambda _: (kernel.run, False))
     plain = ran(model, work, 600, profile, **settings)
     assert plain.events == compiled.events
     assert np.array_equal(plain.accepted_at, compiled.accepted_at)
