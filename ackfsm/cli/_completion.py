@@ -84,6 +84,15 @@ def _dimensions(prefix: str, **more: Any) -> list[str]:
     return [*(f"{option}=" for option in SWEPT_OPTIONS), *_settings(prefix, **more)]
 
 
+def _spreads(prefix: str, **_: Any) -> list[str]:
+    """Times, then how each can be spread."""
+    from ackfsm.cli._simulate import SPREADS
+    from ackfsm.timing import SPREAD_TIMES
+
+    name, equals, _how = prefix.partition("=")
+    return [f"{name}={how}" for how in SPREADS] if equals else [f"{each}=" for each in SPREAD_TIMES]
+
+
 def _own_names() -> list[str]:
     table = _profile()
     return [] if table is None else [name.name for name in table.names.values()]
@@ -164,6 +173,7 @@ _OF_OPTION: Final[Mapping[str, _Completer]] = MappingProxyType(
         "profile": _words(Profile),
         "settings": _settings,
         "swept": _dimensions,
+        "spreads": _spreads,
         "faults": _words(Fault),
         "fault": _words(Fault, "none"),
         "unrecorded": _list_of(Fault, "recorded", "any"),

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 
+from rich.console import Group
+
 from ackfsm import timing
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_configuration, command, settings_of, tables_of
 from ackfsm.cli._output import emit
+from ackfsm.cli._simulate import add_simulation, check_simulation, simulated
 from ackfsm.cli._sweep import add_sweep, is_swept, sweep
 from ackfsm.cli._workload import add_workload, workload_of
+from ackfsm.terms import InputError
 
 __all__ = ["add_plan"]
 
@@ -27,23 +31,30 @@ def add_plan(commands: Commands) -> None:
     )
     add_configuration(parser)
     add_workload(parser)
+    add_simulation(parser)
     add_sweep(parser)
 
 
 def _plan(arguments: argparse.Namespace) -> int:
     from ackfsm.views.plan import plan_json, plan_screen
 
+    spreads = check_simulation(arguments)
     specification = tables_of(arguments)
     work = workload_of(arguments)
     if is_swept(arguments):
+        if arguments.simulate is not None:
+            raise InputError("--simulate is of one configuration; leave it out, or --sweep")
         return sweep(arguments, specification, settings_of(arguments, specification), work)
     settings = specification.resolve_aliases(arguments.profile, settings_of(arguments, specification))
     configuration = specification.configure(None, settings, api=arguments.api)
     found = timing.plan(work, timing.waits_of(specification, configuration))
     ways = [*timing.ways_of_sending(specification, configuration, settings, work)]
-    emit(
-        arguments,
-        plan_json(configuration, work, found, ways),
-        lambda: plan_screen(configuration, work, found, ways),
-    )
+    told, screens = plan_json(configuration, work, found, ways), [plan_screen(configuration, work, found, ways)]
+    if arguments.simulate is not None:
+        from ackfsm.views.plan_simulated import simulation_json, simulation_screen
+
+        runs = simulated(specification, configuration, work, arguments, spreads)
+        told["simulated"] = simulation_json(found, *runs, arguments.seed or 1, spreads)
+        screens.append(simulation_screen(found, *runs))
+    emit(arguments, told, lambda: Group(*screens))
     return AS_PROMISED

@@ -3,6 +3,8 @@
 It is what the closed form of :mod:`ackfsm.timing` is held to, and answers where that knows only bounds.
 """
 
-from ackfsm.simulation._simulation import Simulated, Spread, simulate
+from ackfsm.simulation._latency import PERCENTILES, Latencies, latencies
+from ackfsm.simulation._simulation import Simulated, simulate
+from ackfsm.timing import SPREAD_TIMES, Spread
 
-__all__ = ["Simulated", "Spread", "simulate"]
+__all__ = ["PERCENTILES", "SPREAD_TIMES", "Latencies", "Simulated", "Spread", "latencies", "simulate"]

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from typing import Final, TypeAlias
 
-__all__ = ["ENDED", "FILL", "FUNCTIONS", "GROW", "NOTHING", "REFUSED", "UNKNOWN", "run"]
+__all__ = ["ENDED", "FILL", "FUNCTIONS", "GROW", "NOTHING", "PAUSE", "REFUSED", "UNKNOWN", "run"]
 
 Memory: TypeAlias = list[int]
 """A list, or an array, of integers."""
@@ -30,6 +30,7 @@ Memory: TypeAlias = list[int]
 ENDED: Final = 0
 FILL: Final = 1
 GROW: Final = 2
+PAUSE: Final = 3
 
 # what an event came to
 _NO: Final = 0
@@ -81,6 +82,7 @@ REFUSER_ROLE: Final = 17
 ASKED_ROW: Final = 18
 ASKED_SIGNAL: Final = 19
 HELD: Final = 23  # nothing is dispatched yet
+UNTIL_PAUSE: Final = 38  # so many times something is taken out of the heap
 OVERFLOWN: Final = 63  # more events of a message waited for something than there was room for
 
 # figures
@@ -1118,6 +1120,9 @@ def run(m: Memory) -> int:
         if m[TIMED] == 0:
             return ENDED
         happen(m)
+        m[UNTIL_PAUSE] -= 1
+        if m[UNTIL_PAUSE] == 0:
+            return PAUSE
 
 
 FUNCTIONS = (

@@ -8,7 +8,6 @@ everywhere.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import importlib.util
 import math
 import sys
@@ -27,26 +26,20 @@ from ackfsm.simulation._memory import WAYS, Memory, Rows
 from ackfsm.tables import IndexKind, Specification
 from ackfsm.terms import Configuration, DefectError, InputError
 from ackfsm.text import quoted
-from ackfsm.timing import Waits, Workload, waits_of
+from ackfsm.timing import SPREAD_TIMES, Spread, Waits, Workload, waits_of
 
-__all__ = ["Simulated", "Spread", "simulate"]
+__all__ = ["Simulated", "simulate"]
 
 _TICKS: Final = 10**12
 """In a second."""
 
 _APPLICATION: Final = "application"
 _FIRST_SLOTS: Final = 256
+_BREATH: Final = 1 << 16
+"""After so many timed events the kernel can be interrupted, and tells how far it has come."""
 _COMPILED: Final = "ackfsm.simulation._compiled"
 _FEW: Final = 3_000
 """Messages that plain Python simulates in a second, which is what it takes to load the compiled kernel."""
-
-
-class Spread(enum.IntEnum):
-    """How a time is distributed around its mean."""
-
-    CONSTANT = 0
-    EXPONENTIAL = 1
-    UNIFORM = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -90,27 +83,25 @@ def simulate(  # noqa: PLR0913 - by name
     seed: int = 1,
     apart: bool = False,
     model: EngineModel | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Simulated:
     """Send, deliver and acknowledge so many ``messages`` in virtual time.
 
     ``spreads`` says how times are distributed, by their names: ``rtt``, ``send_time``, ``broker_time``, ``sync_time``,
     ``processing_time``.  With ``apart`` the consumers begin when all is sent, so that each side has the broker for
-    itself.
+    itself.  ``progress`` is called now and then with how many messages have been read by the broker or processed, in
+    all.
 
     Raises :class:`InputError` for fewer messages than one, and for a time of another name.
     """
     if messages < 1:
         raise InputError(f"{messages} messages cannot be sent; simulate 1 or more")
-    if unknown := sorted({*(spreads or {})} - _SPREAD):
-        raise InputError(f"no time is called {quoted(unknown[0])}; spread one of {', '.join(sorted(_SPREAD))}")
+    if unknown := sorted({*(spreads or {})}.difference(SPREAD_TIMES)):
+        raise InputError(f"no time is called {quoted(unknown[0])}; spread one of {', '.join(SPREAD_TIMES)}")
     waits = waits_of(specification, configuration)
-    return _Run(model or EngineModel(specification), configuration, waits, work, messages).run(
-        spreads or {}, seed, apart=apart
-    )
+    run = _Run(model or EngineModel(specification), configuration, waits, work, messages)
+    return run.run(spreads or {}, seed, apart=apart, progress=progress or (lambda _: None))
 
-
-_SPREAD: Final = frozenset({"rtt", "send_time", "broker_time", "sync_time", "processing_time"})
-"""The times that may be distributed."""
 
 _ACTED: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -177,22 +168,28 @@ class _Run:
             self._memory.write(addresses[event.number], words)
         return addresses
 
-    def run(self, spreads: Mapping[str, Spread], seed: int, *, apart: bool) -> Simulated:
+    def run(
+        self, spreads: Mapping[str, Spread], seed: int, *, apart: bool, progress: Callable[[int], None]
+    ) -> Simulated:
         """Run to the end."""
         self._prepare(spreads, seed)
         self._memory.words[k.HELD] = apart
-        self._run()
+        self._run(progress)
         if apart:
             self._memory.words[k.HELD] = 0
-            self._run()
+            self._run(progress)
         return self._result()
 
-    def _run(self) -> None:
+    def _run(self, progress: Callable[[int], None]) -> None:
         """Run until nothing is left to happen."""
         memory = self._memory
+        memory.words[k.UNTIL_PAUSE] = _BREATH
         while (code := self._step(memory.words)) != k.ENDED:
             if code == k.FILL:
                 self._rows.fill(int(memory.words[k.ASKED_ROW]), int(memory.words[k.ASKED_SIGNAL]))
+            elif code == k.PAUSE:
+                memory.words[k.UNTIL_PAUSE] = _BREATH
+                progress(int(memory.words[k.ACCEPTED] + memory.words[k.PROCESSED]))
             else:
                 self._add_slots()
 

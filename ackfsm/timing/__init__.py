@@ -9,12 +9,14 @@ from ackfsm.timing._grid import Grid, Row, plan_cells
 from ackfsm.timing._interval import Interval
 from ackfsm.timing._plan import Plan, Side, plan, window_that_fills
 from ackfsm.timing._planner import Planner
+from ackfsm.timing._spread import SPREAD_TIMES, Spread
 from ackfsm.timing._waits import Waits, waits_of
 from ackfsm.timing._ways import Way, ways_of_sending
 from ackfsm.timing._workload import RESOURCES, Workload
 
 __all__ = [
     "RESOURCES",
+    "SPREAD_TIMES",
     "SWEPT_OPTIONS",
     "Dimension",
     "Grid",
@@ -23,6 +25,7 @@ __all__ = [
     "Planner",
     "Row",
     "Side",
+    "Spread",
     "Waits",
     "Way",
     "Workload",

@@ -27,6 +27,8 @@ OFFERED = {
     "ackfsm check --set ack_mode=PRE": {"ack_mode=PRE_ACKNOWLEDGE"},
     "ackfsm plan --sweep message_": {"message_size="},
     "ackfsm plan --sweep publish_w": {"publish_window="},
+    "ackfsm plan --spread sync": {"sync_time="},
+    "ackfsm plan --spread rtt=e": {"rtt=exponential"},
     "ackfsm check --set queue_durable=": {"queue_durable=true", "queue_durable=false"},
     "ackfsm check --profile artemis --set blockOnDur": {"blockOnDurableSend="},
     "ackfsm check --fault broker_": {"broker_crash", "broker_kill"},

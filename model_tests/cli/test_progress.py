@@ -30,6 +30,7 @@ SLOW: dict[str, tuple[str, str]] = {
     "journal compact journal": ("ackfsm.journal.compact_journal", "reading"),
     "claims --id C31 --jobs 1": ("ackfsm.claims.decide", "claims"),
     "matrix --jobs 1": ("ackfsm.matrix.run", "searching"),
+    "plan --simulate 5": ("ackfsm.simulation.simulate", "simulating"),
     "systems ems --jobs 1": ("ackfsm.matrix.mode_sweep", "searching"),
 }
 """What takes the time in each command, and what its line says."""

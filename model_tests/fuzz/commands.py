@@ -179,7 +179,12 @@ def _plan_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     load = {"producers": count, "consumers": count, "per-commit": count, "per-acknowledge": count, "rate": count}
     network = {"rtt": time_, "bandwidth": bits, "bandwidth-back": bits, "message-size": mostly(("1", "4KiB"))}
     times = dict.fromkeys(("send-time", "broker-time", "sync-time", "processing-time", "timer"), time_)
-    more = {"group-commit": None, "no-group-commit": None, "json": None}
+    simulated = {
+        "simulate": mostly(("1", "40")),
+        "seed": count,
+        "spread": mostly(("rtt=uniform", "sync-time=exponential")),
+    }
+    more = {"group-commit": None, "no-group-commit": None, "json": None, **simulated}
     words = ["plan", *draw_(_options(5, **_CONFIGURED, **load, **network, **times, **more))]
     output = st.one_of(laboratory.output(), st.just(str(laboratory.folder / "out.csv")))
     return [*words, *draw_(_options(3, sweep=mostly(_SWEPT), jobs=mostly(("1",)), output=output))]
