@@ -2,8 +2,9 @@
 
 ``<!-- from FILE -->`` before a block says that it is that file, ``<!-- output of FILE -->`` that it is what pytest
 says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints, perhaps ``| cut -c -N``.
-``<!-- FILE is what ackfsm ... prints -->`` says it of a file.  ``python -m model_tests.documents`` brings the
-documents up to date; the page of the modes that behave alike, which takes minutes, only where the rows have changed.
+``<!-- FILE is what ackfsm ... prints -->`` says it of a file, and ``writes`` where the command names that file.
+``python -m model_tests.documents`` brings the documents up to date; the page of the modes that behave alike, which
+takes minutes, only where the rows have changed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,19 @@ from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 from model_tests.support.verify.stories import named_stories
 
-__all__ = ["ALIKE", "EXPLAINING", "FORMATS", "GUIDE", "IMPORTING", "WITNESSES", "blocks", "current", "files", "screens"]
+__all__ = [
+    "ALIKE",
+    "EXPLAINING",
+    "FORMATS",
+    "GUIDE",
+    "IMPORTING",
+    "PLANNING",
+    "WITNESSES",
+    "blocks",
+    "current",
+    "files",
+    "screens",
+]
 
 
 GUIDE = PROJECT / "docs" / "testing-consumers.md"
@@ -37,6 +50,7 @@ WITNESSES = PROJECT / "docs" / "witnesses.md"
 EXPLAINING = PROJECT / "docs" / "explaining.md"
 FORMATS = PROJECT / "docs" / "import-formats.md"
 IMPORTING = PROJECT / "docs" / "importing.md"
+PLANNING = PROJECT / "docs" / "planning.md"
 ALIKE = PROJECT / "docs" / "modes.md"
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -44,6 +58,7 @@ _TAKEN = re.compile(
     r"^<!-- (?P<what>from|output of|printed by) (?P<file>[^\n]+) -->\n```(?P<language>\w+)\n.*?^```$",
     re.DOTALL | re.MULTILINE,
 )
+_WRITTEN = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) writes -->$", re.MULTILINE)
 _FILE = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) prints -->$", re.MULTILINE)
 _CUT = re.compile(r"(?P<command>.+) \| cut -c -(?P<most>\d+)")
 
@@ -69,9 +84,22 @@ def current(document: Path) -> str:
 
 
 def files(document: Path) -> dict[Path, str]:
-    """The files that ``document`` says a command prints, with what it prints now."""
-    told = _FILE.finditer(document.read_text(encoding="utf-8"))
-    return {PROJECT / found["file"]: _printed_by(found["command"]) for found in told}
+    """The files that ``document`` says a command prints or writes, with what it does now."""
+    text = document.read_text(encoding="utf-8")
+    printed = {PROJECT / found["file"]: _printed_by(found["command"]) for found in _FILE.finditer(text)}
+    written = {
+        PROJECT / found["file"]: _written_by(found["command"], found["file"]) for found in _WRITTEN.finditer(text)
+    }
+    return printed | written
+
+
+def _written_by(command: str, file: str) -> str:
+    """What the command line writes to ``file``, without touching that."""
+    assert file in command, command
+    with tempfile.TemporaryDirectory() as folder:
+        there = Path(folder) / Path(file).name
+        _printed_by(command.replace(file, str(there)))
+        return there.read_text(encoding="utf-8")
 
 
 _LOOKED_AT = {
@@ -173,7 +201,7 @@ def _write_alike() -> None:
 
 if __name__ == "__main__":
     _write_alike()
-    for path in (GUIDE, WITNESSES, EXPLAINING, FORMATS, IMPORTING):
+    for path in (GUIDE, WITNESSES, EXPLAINING, FORMATS, IMPORTING, PLANNING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
     for file, text in screens().items():

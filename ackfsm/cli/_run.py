@@ -43,10 +43,10 @@ from ackfsm.text import shown
 
 __all__ = ["run_command", "run_process"]
 
-_OPTIONAL: Final = frozenset({"msgspec", "numba", "numpy", "pandas", "pyarrow", "pyspark"})
+_OPTIONAL: Final = frozenset({"matplotlib", "msgspec", "numba", "numpy", "pandas", "pyarrow", "pyspark"})
 """The packages of the extras; without any other module the installation is broken."""
 
-_EXTRAS: Final[Mapping[str, str]] = MappingProxyType({"msgspec": "importing"})
+_EXTRAS: Final[Mapping[str, str]] = MappingProxyType({"matplotlib": "plot", "msgspec": "importing"})
 """The extras of packages that not every call of a command needs; all others are in the extra of the command."""
 
 _NO_MEMORY: Final = "there is not enough memory; ask for less (a limit, fewer messages or faults), or give it more"

@@ -6,21 +6,33 @@ import argparse
 import functools
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group, RenderableType
+from rich.text import Text
 
 from ackfsm import timing
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import add_jobs
-from ackfsm.cli._output import emit, is_standard_output, progress_bars, progress_line, write_then_report, written_lines
-from ackfsm.files import check_place, write_file
+from ackfsm.cli._output import (
+    console,
+    emit,
+    is_standard_output,
+    progress_bars,
+    progress_line,
+    write_then_report,
+    written_lines,
+)
+from ackfsm.files import check_place, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 from ackfsm.text import shown
+
+if TYPE_CHECKING:
+    from ackfsm.views.sweep_curves import Curves
 
 __all__ = ["add_sweep", "is_swept", "sweep"]
 
@@ -47,6 +59,12 @@ def add_sweep(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--output", metavar="FILE", type=Path, help="write all cells there: a table that ends with .parquet or .csv"
     )
+    group.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="draw the rates against the numbers of one NAME, with a curve for each combination of the others: a file "
+        "that ends with .svg or .png, or - for a plot in characters, which a terminal shows anyway",
+    )
     add_backend(group)
     add_jobs(group, "how many processors take part (default: all, where the grid is large)")
 
@@ -57,6 +75,7 @@ def is_swept(arguments: argparse.Namespace) -> bool:
         return True
     given = {
         "--output": arguments.output is not None,
+        "--plot": arguments.plot is not None,
         "--engine spark": arguments.engine == "spark",
         "--master": arguments.master is not None,
         "--jobs": arguments.jobs is not None,
@@ -72,26 +91,49 @@ def sweep(
 ) -> int:
     """Plan every cell.  Raises :class:`InputError` for what is no grid, or where no cell of it can be."""
     from ackfsm.views.plan_sweep import sweep_json, sweep_screen
+    from ackfsm.views.sweep_curves import curves_of
 
     grid = _grid(arguments, specification, settings, work)
     _check_output(arguments)
+    _check_plot(arguments)
     rows = _rows(arguments, specification, grid)
     if all(row.illegal is not None for row in rows):
         raise InputError(f"no cell of the sweep can be: {rows[0].illegal}")
 
-    def write() -> Sequence[Path]:
-        return () if arguments.output is None else _written(arguments.output, grid, rows)
+    curves = None if arguments.plot is None else curves_of(grid, rows)
 
     def report(written: Sequence[Path]) -> None:
-        document = sweep_json(grid, rows, [str(path) for path in written])
-        emit(arguments, document, lambda: _screen(sweep_screen(grid, rows), written))
+        document = sweep_json(grid, rows, [str(path) for path in written], in_file=arguments.output in written)
+        emit(
+            arguments,
+            document,
+            lambda: Group(sweep_screen(grid, rows), *_shown(arguments, grid, rows), *written_lines(written)),
+        )
 
-    write_then_report(write, report)
+    write_then_report(lambda: _written(arguments, grid, rows, curves), report)
     return AS_PROMISED
 
 
-def _screen(screen: RenderableType, written: Sequence[Path]) -> RenderableType:
-    return Group(screen, *written_lines(written))
+def _shown(arguments: argparse.Namespace, grid: timing.Grid, rows: Sequence[timing.Row]) -> Iterator[RenderableType]:
+    """The plot in characters, where it is asked for, or can be shown on a terminal."""
+    asked, screen = arguments.plot == _SCREEN, console()
+    if not asked and not screen.is_terminal:
+        return
+    from ackfsm.views.sweep_curves import curves_of
+    from ackfsm.views.text_plot import text_plot
+
+    try:
+        curves = curves_of(grid, rows)
+    except InputError:
+        if asked:
+            raise
+        return
+    yield Text()
+    yield text_plot(curves, min(screen.width, _WIDEST))
+
+
+_SCREEN: Final = "-"
+_WIDEST: Final = 80
 
 
 def _grid(
@@ -126,6 +168,22 @@ def _check_output(arguments: argparse.Namespace) -> None:
     check_place(path)
 
 
+def _check_plot(arguments: argparse.Namespace) -> None:
+    if arguments.plot is None:
+        return
+    if arguments.plot == _SCREEN:
+        if arguments.json:
+            raise InputError(
+                "--plot - draws on the screen; name a file that ends with .svg or .png, or leave --json out"
+            )
+        return
+    path = Path(arguments.plot)
+    if path.suffix not in {".svg", ".png"}:
+        raise InputError(f"--plot {shown(arguments.plot)} ends with neither .svg nor .png; name a file that does, or -")
+    importlib.import_module("matplotlib")
+    check_place(path)
+
+
 def _rows(arguments: argparse.Namespace, specification: Specification, grid: timing.Grid) -> Sequence[timing.Row]:
     if arguments.jobs is not None and arguments.engine == "spark":
         raise InputError("--jobs is for --engine local; Spark's master says how many tasks it runs: leave --jobs out")
@@ -147,13 +205,26 @@ def _task(grid: timing.Grid, specification: Specification, cells: Sequence[int])
     return timing.plan_cells(grid, specification, cells)
 
 
-def _written(path: Path, grid: timing.Grid, rows: Sequence[timing.Row]) -> Sequence[Path]:
-    if path.suffix == ".parquet":
-        from ackfsm.timing.table import parquet
+def _written(
+    arguments: argparse.Namespace, grid: timing.Grid, rows: Sequence[timing.Row], curves: Curves | None
+) -> Sequence[Path]:
+    """Write the table and the picture that are asked for, both or neither."""
+    made: dict[Path, bytes] = {}
+    if arguments.output is not None:
+        made[arguments.output] = _table(arguments.output, grid, rows)
+    if curves is not None and arguments.plot != _SCREEN:
+        from ackfsm.views.plot import plotted
 
-        write_file(path, parquet(grid, rows))
-    else:
+        made[Path(arguments.plot)] = plotted(curves, Path(arguments.plot).suffix[1:])
+    write_files(made)
+    return [*made]
+
+
+def _table(path: Path, grid: timing.Grid, rows: Sequence[timing.Row]) -> bytes:
+    if path.suffix == ".csv":
         from ackfsm.views.plan_sweep import sweep_csv
 
-        write_file(path, sweep_csv(grid, rows))
-    return [path]
+        return sweep_csv(grid, rows)
+    from ackfsm.timing.table import parquet
+
+    return parquet(grid, rows)

@@ -25,15 +25,15 @@ _REASONS: Final = 5
 """So many reasons are shown why cells are illegal."""
 
 
-def sweep_json(grid: Grid, rows: Sequence[Row], written: Sequence[str]) -> dict[str, Any]:
-    """The sweep as plain values; the rows are left out where they have been ``written`` to a file."""
+def sweep_json(grid: Grid, rows: Sequence[Row], written: Sequence[str], *, in_file: bool) -> dict[str, Any]:
+    """The sweep as plain values, and which files were ``written``; the rows are left out if they are ``in_file``."""
     document: dict[str, Any] = {
         "sweep": {dimension.name: list(dimension.values) for dimension in grid.dimensions},
         "cells": len(rows),
         "illegal": sum(row.illegal is not None for row in rows),
         "written": list(written),
     }
-    return document if written else {**document, "rows": [row._asdict() for row in rows]}
+    return document if in_file else {**document, "rows": [row._asdict() for row in rows]}
 
 
 def sweep_csv(grid: Grid, rows: Sequence[Row]) -> bytes:

@@ -153,3 +153,9 @@ def _references() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("file", "target"), sorted(set(_references())))
 def test_what_a_docstring_refers_to_exists(file: str, target: str) -> None:
     assert pkgutil.resolve_name(target) is not None, file
+
+
+def test_the_picture_of_a_plan_is_what_the_command_draws() -> None:
+    ((path, made),) = documents.files(documents.PLANNING).items()
+    assert path.name == "plan.svg"
+    assert path.read_text(encoding="utf-8") == made, "run python -m model_tests.documents"
