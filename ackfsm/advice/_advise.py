@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from ackfsm.advice._answers import Answer, AnswerCache, Question, answer
+from ackfsm.advice._answers import Answer, AnswerCache, Question, answer, network_keys
 from ackfsm.advice._candidates import Candidate, candidates
 from ackfsm.advice._needs import Need
 from ackfsm.advice._request import Request
@@ -219,10 +219,20 @@ class _Advisor:
         known = {question: kept for question in questions if (kept := self._cache.find(question)) is not None}
         asked = [question for question in dict.fromkeys(questions) if question not in known]
         if asked:
-            found = dict(zip(asked, self._batch.run("searching", answer, chunks(asked, 1)), strict=True))
-            self._cache.keep(found)
-            known |= found
+            keys = self._batch.run("composing configurations", network_keys, chunks(asked, 4))
+            found = self._of_networks(dict(zip(keys, asked, strict=True)))
+            known |= {question: found[key] for question, key in zip(asked, keys, strict=True)}
+            self._cache.keep(known)
         return [known[question] for question in questions]
+
+    def _of_networks(self, questions: Mapping[str, Question]) -> dict[str, Answer]:
+        """The answer for each key of a network, of which ``questions`` has one that asks for it."""
+        found = {key: kept for key in questions if (kept := self._cache.find(key)) is not None}
+        new = [key for key in questions if key not in found]
+        answers = self._batch.run("searching", answer, [[questions[key]] for key in new])
+        searched = dict(zip(new, answers, strict=True))
+        self._cache.keep(searched)
+        return {**found, **searched}
 
     def _nearest(self, every: Sequence[Candidate], refuted: Sequence[Failure]) -> Iterator[Failure]:
         """The cheapest failure of each need, and the fastest of those that would give all but the rate."""

@@ -12,12 +12,12 @@ from typing import Any
 
 import platformdirs
 
-from ackfsm.explore import Reduction, SearchOptions, Slicer, explore_packed
+from ackfsm.explore import Reduction, SearchOptions, SlicedNetwork, Slicer, explore_packed
 from ackfsm.network import Bounds, compose, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Answer", "AnswerCache", "Question", "answer"]
+__all__ = ["Answer", "AnswerCache", "Question", "answer", "network_keys"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,15 +46,23 @@ class Answer:
     witnesses: Mapping[str, tuple[str, ...]]
 
 
+def network_keys(specification: Specification, questions: Sequence[Question]) -> list[str]:
+    """What is the same for two questions exactly if their searches are: few settings change what is watched."""
+    return [f"{_sliced(specification, each).key} {each.max_states}" for each in questions]
+
+
 def answer(specification: Specification, questions: Sequence[Question]) -> list[Answer]:
     """The answers of the tables to ``questions``."""
     return [_search(specification, question) for question in questions]
 
 
-def _search(specification: Specification, question: Question) -> Answer:
+def _sliced(specification: Specification, question: Question) -> SlicedNetwork:
     observers = observers_of(specification, question.watched)
-    network = compose(specification, question.configuration, question.bounds, observers)
-    sliced = Slicer(network).slice(lambda _: True)
+    return Slicer(compose(specification, question.configuration, question.bounds, observers)).slice(lambda _: True)
+
+
+def _search(specification: Specification, question: Question) -> Answer:
+    sliced = _sliced(specification, question)
     options = SearchOptions(
         max_states=question.max_states,
         only_witnesses=True,
@@ -87,8 +95,8 @@ class AnswerCache:
         except (OSError, sqlite3.Error):
             self._connection = None
 
-    def find(self, question: Question) -> Answer | None:
-        """The answer that is kept."""
+    def find(self, question: Question | str) -> Answer | None:
+        """The answer that is kept to a question, or to all with this key of a network."""
         key = self._key(question)
         if key not in self._kept and self._connection is not None:
             try:
@@ -99,8 +107,8 @@ class AnswerCache:
                 return None  # damaged: it is searched anew, and written over
         return self._kept.get(key)
 
-    def keep(self, answers: Mapping[Question, Answer]) -> None:
-        """Keep these answers."""
+    def keep(self, answers: Mapping[Question, Answer] | Mapping[str, Answer]) -> None:
+        """Keep these answers, each to a question or to all with a key of a network."""
         found = {self._key(question): each for question, each in answers.items()}
         self._kept.update(found)
         if self._connection is None:
@@ -112,14 +120,18 @@ class AnswerCache:
         except sqlite3.Error:
             self._connection = None
 
-    def _key(self, question: Question) -> str:
-        asked = (
-            question.configuration.as_dict(),
-            question.bounds.as_dict(),
-            sorted(question.watched),
-            question.max_states,
-        )
+    def _key(self, question: Question | str) -> str:
+        asked = question if isinstance(question, str) else _as_json(question)
         return hashlib.sha256(f"{self._salt} {json.dumps(asked)}".encode()).hexdigest()
+
+
+def _as_json(question: Question) -> list[Any]:
+    return [
+        question.configuration.as_dict(),
+        question.bounds.as_dict(),
+        sorted(question.watched),
+        question.max_states,
+    ]
 
 
 def _digest_of_search() -> str:

@@ -6,16 +6,21 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 from ackfsm import timing
 from ackfsm.advice._request import Request
 from ackfsm.advice._table import SIZES_OF_WORKLOADS, AdviceTable, Choice
+from ackfsm.engine.core.model import EngineModel
+from ackfsm.simulation import simulate
 from ackfsm.tables import ProfileTable, Specification
 from ackfsm.terms import Configuration
-from ackfsm.timing import Interval, Plan, Workload
+from ackfsm.timing import Interval, Plan, Waits, Workload
 
 __all__ = ["Candidate", "candidates"]
+
+_SIMULATED: Final = 20
+"""Batches that are simulated, or so many times two hundred messages where batches are smaller."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -27,17 +32,19 @@ class Candidate:
         work: the load, with the sizes of transactions and acknowledgements.
         plan: how fast it goes, by the closed form.
         changes: the settings and sizes that are not as the system has them by default.
+        simulated: messages a second that a simulation gave where the closed form knows bounds only.
     """
 
     configuration: Configuration
     work: Workload
     plan: Plan
     changes: Mapping[str, Any] = dataclasses.field(hash=False)
+    simulated: Fraction | None = None
 
     @property
     def rate(self) -> Interval:
         """Messages a second from end to end."""
-        return self.plan.rate
+        return self.plan.rate if self.simulated is None else Interval.exactly(self.simulated)
 
     @property
     def seconds(self) -> Fraction:
@@ -50,11 +57,9 @@ class Candidate:
         rate = self.work.rate or self.rate.low
         return max(self.plan.delivery, told) + (together / rate if rate else 0)
 
-    def gives(self, rate: Fraction | None) -> bool | None:
-        """Whether it carries so many messages a second; ``None`` where the closed form knows bounds only."""
-        if rate is None or self.rate.low is None or self.rate.low >= rate:
-            return True
-        return None if self.rate.high is None or self.rate.high >= rate else False
+    def gives(self, rate: Fraction | None) -> bool:
+        """Whether it carries so many messages a second."""
+        return rate is None or self.rate.low is None or self.rate.low >= rate
 
 
 def candidates(specification: Specification, table: AdviceTable, request: Request, profile: str) -> list[Candidate]:
@@ -75,6 +80,7 @@ class _Candidates:
         switches = [Choice(each.key, each.values, each.when) for each in specification.factors]
         self._choices = [choice for choice in (*switches, *table.varied) if choice.key not in self._given]
         self._work = request.work
+        self._rates: dict[tuple[Waits, Workload], Fraction] = {}
         self._plan = functools.lru_cache(maxsize=None)(timing.plan)  # a few dozens of ways to wait, under few loads
 
     def found(self) -> Iterator[Candidate]:
@@ -105,6 +111,23 @@ class _Candidates:
             return None
         return Configuration(**values)
 
+    def _simulated(self, configuration: Configuration, work: Workload, plan: Plan) -> Fraction | None:
+        """The rate by a simulation where the closed form leaves it open: the same for all that wait alike."""
+        asked, known = self._work.rate, plan.rate
+        low, high = known.low or Fraction(0), known.high
+        if known.is_exact or (asked is not None and (low >= asked or (high is not None and high < asked))):
+            return None
+        key = timing.waits_of(self._specification, configuration), work
+        if key not in self._rates:
+            messages = _SIMULATED * max(work.messages_per_commit, work.messages_per_acknowledge, 200)
+            found = simulate(self._specification, configuration, work, messages, model=self._model)
+            self._rates[key] = Fraction(found.deliver)
+        return self._rates[key]
+
+    @functools.cached_property
+    def _model(self) -> EngineModel:
+        return EngineModel(self._specification)
+
     def _sized(self, given: Mapping[str, Any], configuration: Configuration) -> Candidate:
         """With the smallest sizes that give the rate that is asked for, or the highest rate."""
         best = self._candidate(configuration, self._work)
@@ -133,19 +156,18 @@ class _Candidates:
         configuration = self._configured({**given, key: value})
         return None if configuration is None else self._candidate(configuration, best.work)
 
-    def _worth(self, candidate: Candidate) -> tuple[tuple[bool, Fraction], ...]:
-        """The rates, end to end and of either side, as far as they are asked for."""
-        sides = (candidate.plan.rate, candidate.plan.publish.rate, candidate.plan.deliver.rate)
-        return tuple(self._capped(side) for side in sides)
-
-    def _capped(self, rate: Interval) -> tuple[bool, Fraction]:
-        asked = self._work.rate
-        if rate.low is None or (asked is not None and rate.low >= asked):
-            return True, Fraction(0)
-        return False, rate.low
+    def _worth(self, candidate: Candidate) -> tuple[bool, Fraction, Fraction]:
+        """Whether the rate is enough, else how high it is, and those of the sides, one of which may have to wait."""
+        rate, asked = candidate.rate.low, self._work.rate
+        if rate is None or (asked is not None and rate >= asked):
+            return True, Fraction(0), Fraction(0)
+        sides = (candidate.plan.publish.rate.low, candidate.plan.deliver.rate.low)
+        return False, rate, sum((side for side in sides if side is not None), Fraction(0))
 
     def _candidate(self, configuration: Configuration, work: Workload) -> Candidate:
-        plan = self._plan(dataclasses.replace(work, rate=None), timing.waits_of(self._specification, configuration))
+        freely = dataclasses.replace(work, rate=None)
+        plan = self._plan(freely, timing.waits_of(self._specification, configuration))
         values = {field.name: getattr(configuration, field.name) for field in dataclasses.fields(configuration)}
         sizes = {key: getattr(work, key) for key in sorted(SIZES_OF_WORKLOADS) if getattr(work, key) > 1}
-        return Candidate(configuration, work, plan, {**self._profile.chosen(values), **sizes})
+        changes = {**self._profile.chosen(values), **sizes}
+        return Candidate(configuration, work, plan, changes, self._simulated(configuration, freely, plan))
