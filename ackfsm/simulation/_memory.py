@@ -51,8 +51,10 @@ class Memory:
         self.words[begin : self._used] = of
         return begin
 
-    def write(self, begin: int, words: Sequence[int]) -> None:
+    def write(self, begin: int, words: Sequence[int] | np.ndarray[Any, Any]) -> None:
         """Write ``words`` from address ``begin`` on."""
+        if isinstance(words, np.ndarray) and not self._compiled:
+            words = words.tolist()
         self.words[begin : begin + len(words)] = words
 
     def read(self, begin: int, words: int) -> np.ndarray[Any, Any]:

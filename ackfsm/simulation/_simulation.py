@@ -288,7 +288,7 @@ class _Run:
         slots[:, k.NEXT_FREE] = np.append(addresses[1:], memory.words[k.FREE])
         for each in range(k.BLOCKS_OF_A_SLOT):
             slots[:, k.BLOCKS + each * k.BLOCK_SIZE + k.BLOCK_SLOT] = addresses
-        memory.write(begin, slots.ravel().tolist())
+        memory.write(begin, slots.ravel())
         memory.words[k.FREE] = begin
         memory.words[k.SLOTS] += count
         self._move_heap()
