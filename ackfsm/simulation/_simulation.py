@@ -21,7 +21,8 @@ import numpy as np
 from ackfsm.engine.core.automaton import LazyProduct
 from ackfsm.engine.core.model import EngineModel, IndexRelation, Role
 from ackfsm.engine.core.names import Event
-from ackfsm.simulation import _kernel as k
+from ackfsm.simulation import _kernel
+from ackfsm.simulation import _layout as k
 from ackfsm.simulation._memory import WAYS, Memory, Rows
 from ackfsm.tables import IndexKind, Specification
 from ackfsm.terms import Configuration, DefectError, InputError
@@ -373,7 +374,7 @@ def _kernel_run(messages: int) -> tuple[Callable[[Any], int], bool]:
     """The kernel, and whether it is compiled: not where Numba is missing, nor where to load it would take longer."""
     few = messages <= _FEW and _COMPILED not in sys.modules
     if few or importlib.util.find_spec("numba") is None:
-        return k.run, False
+        return _kernel.run, False
     from ackfsm.simulation import _compiled
 
     return _compiled.run, True

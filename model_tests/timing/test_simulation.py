@@ -10,8 +10,7 @@ import pytest
 
 from ackfsm.engine import Broker, Timed
 from ackfsm.engine.core.model import EngineModel, Role
-from ackfsm.simulation import Simulated, Spread, simulate
-from ackfsm.simulation import _kernel as kernel
+from ackfsm.simulation import Simulated, Spread, _kernel, _layout, simulate
 from ackfsm.terms import InputError
 from ackfsm.timing import Workload, plan, waits_of
 from model_tests.support.tables import shipped
@@ -128,7 +127,7 @@ def test_python_and_compiled_code_do_the_same(
     work = Workload(rtt=MILLISECOND, sync_time=MILLISECOND, producers=2, consumers=2, messages_per_commit=3, **LINE)
     monkeypatch.setattr("ackfsm.simulation._simulation._FEW", 0)
     compiled = ran(model, work, 600, profile, **settings)
-    monkeypatch.setattr("ackfsm.simulation._simulation._kernel_run", lambda _: (kernel.run, False))
+    monkeypatch.setattr("ackfsm.simulation._simulation._kernel_run", lambda _: (_kernel.run, False))
     plain = ran(model, work, 600, profile, **settings)
     assert plain.events == compiled.events
     assert np.array_equal(plain.accepted_at, compiled.accepted_at)
@@ -183,6 +182,6 @@ def test_a_queue_that_grows_is_held_in_memory_that_grows(model: EngineModel) -> 
 
 
 def test_the_roles_of_the_kernel_are_those_of_the_tables() -> None:
-    named = [kernel.LAST_OF_PRODUCER, kernel.PREFETCH_ROLE, kernel.BROKER_ROLE]
+    named = [_layout.LAST_OF_PRODUCER, _layout.PREFETCH_ROLE, _layout.BROKER_ROLE]
     assert [int(role) for role in (Role.UNCONFIRMED, Role.PREFETCH, Role.BROKER)] == named
-    assert len(Role) == kernel.ROLE_COUNT
+    assert len(Role) == _layout.ROLE_COUNT
