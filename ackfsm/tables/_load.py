@@ -82,7 +82,9 @@ class _Loader:
             digest=self._digest(),
         )
         if not self.validated:
-            beside = {name: self._beside(name) for name in ("claims", "execution", "seeds")}
+            snippets = [f"snippets/{file.stem}" for file in sorted(self.directory.glob("snippets/*.yaml"))]
+            forms = {name: name for name in ("claims", "execution", "seeds")} | dict.fromkeys(snippets, "snippets")
+            beside = {name: self._beside(name, form) for name, form in forms.items()}
             check_tables(specification, self.documents, beside)
             mark_validated(self.stamp)
         return specification
@@ -99,12 +101,10 @@ class _Loader:
         self.documents.append(document)
         return document
 
-    def _beside(self, form: str) -> Document | None:
+    def _beside(self, name: str, form: str) -> Document | None:
         """A file that other packages read, checked with the rest; ``None`` if these tables do not have it."""
-        name = f"{form}.yaml"
-        if not (self.directory / name).exists():
-            return None
-        return read_document(self.directory / name, f"spec/{name}", self._form(form))
+        file = self.directory / f"{name}.yaml"
+        return read_document(file, f"spec/{name}.yaml", self._form(form)) if file.exists() else None
 
     def _form(self, name: str) -> dict[str, Any] | None:
         return None if self.validated else form_of(self.schema, name)

@@ -145,7 +145,8 @@ class ProfileTable:
 
     ``stated`` are the keys whose defaults are its own (or of the profile that it is like).  ``promises`` are the names
     of those in ``promises.yaml`` that the vendor makes.  ``apis`` are its programming interfaces, each with the
-    settings that it does not support, ``events`` are what these call the events of the tables.
+    settings that it does not support, ``events`` are what these call the events of the tables.  ``like`` is the profile
+    that it is like.
     """
 
     profile: str
@@ -159,6 +160,7 @@ class ProfileTable:
     apis: Mapping[str, tuple[Refusal, ...]]
     deviates: tuple[Deviation, ...]
     events: tuple[VendorEvent, ...] = ()
+    like: str | None = None
 
     def default(self, key: str, values: Mapping[str, Any]) -> Default:
         """The row that decides ``key``, given the ``values`` of the settings before it."""
@@ -345,6 +347,7 @@ class _Reader:
             names=MappingProxyType({**(like.names if like else {}), **self._names()}),
             apis=apis,
             events=self._events(like, apis),
+            like=None if like is None else like.profile,
             deviates=like.deviates
             if like and "deviates" not in data
             else tuple(self._deviation(i, row) for i, row in enumerate(data.get("deviates", ()))),
