@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import functools
+import inspect
 import itertools
 import json
 import re
@@ -15,12 +16,15 @@ from typing import Any
 
 import pytest
 import yaml
+from pika.adapters.blocking_connection import BlockingChannel
+from pika.channel import Channel
 
-from ackfsm import matrix
+from ackfsm import matrix, tables
 from ackfsm.advice._snippets import CANNOT, UNSAID, Snippet, Snippets, snippets_of
 from ackfsm.cli._options import settings_of
 from ackfsm.tables import Document, Specification, read_form
 from ackfsm.terms import Configuration, InputError, Profile, SpecError
+from model_tests.support.maven import ARTEMIS, compiled, jars_of
 from model_tests.support.places import SPEC
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
@@ -101,7 +105,7 @@ _SELDOM: list[dict[str, object]] = [
 
 
 def test_what_no_line_is_about_is_said_too() -> None:
-    exclusive = shipped().configure("artemis", {"exclusive_consumer": True})
+    exclusive = shipped().configure("activemq", {"exclusive_consumer": True})
     (unsaid,) = [one for one in snippets_of(shipped(), exclusive) if one.where == UNSAID]
     assert unsaid == Snippet(UNSAID, "exclusive_consumer=true", frozenset())
 
@@ -193,7 +197,7 @@ def test_a_line_that_says_something_else_is_noticed(profile: str, old: str, new:
 
 # (c) The names are the system's.
 
-_PLACES = {"queue", "directory", "address-setting", "match"}
+_PLACES = {"queue", "directory", "address-setting", "match", "dead-letter-address", "address"}
 """What says where a setting is for."""
 
 
@@ -212,17 +216,25 @@ def test_every_parameter_of_a_url_and_every_property_is_a_name_of_the_profile(pr
             assert all(table.vendor_alias(name) for name in names - _PLACES), snippet
 
 
-@pytest.mark.parametrize("profile", Profile)
-def test_a_constant_of_the_profile_stands_for_each_mode(profile: Profile) -> None:
-    table = shipped().profiles[profile]
+@pytest.mark.parametrize(
+    ("profile", "key", "where"),
+    [
+        ("ems", "ack_mode", "C, session"),
+        ("ems", "delivery_mode", "C, producer"),
+        ("artemis", "delivery_mode", "Java, producer"),
+        ("qpid", "ack_mode", "Java, session"),
+        ("activemq", "ack_mode", "Java, session"),
+    ],
+)
+def test_a_mode_is_written_by_its_constant(profile: str, key: str, where: str) -> None:
+    table, book = shipped().profiles[profile], Snippets(shipped())
+    seen = set()
     for configuration in drawn(profile):
-        text = "\n".join(snippet.text for snippet in snippets_of(shipped(), configuration))
-        for constant in table.constants_of("delivery_mode", configuration.delivery_mode):
-            short = constant.name.rpartition("_")[2] if profile == Profile.SOLACE else constant.name
-            assert (
-                short.replace("NONPERSISTENT", "NON_PERSISTENT") in text or f"delivery_mode={constant.literal}" in text
-            )
-        break
+        (text,) = [one.text for one in book.of(configuration) if one.where == where]
+        for constant in table.constants_of(key, getattr(configuration, key)):
+            seen.add(constant.name)
+            assert constant.name in text
+    assert seen == {constant.name for constant in table.constants if constant.setting and constant.setting[0] == key}
 
 
 # (d) Each is written in its syntax.
@@ -252,6 +264,76 @@ def test_no_line_is_wide(profile: Profile) -> None:
         if len(line) > 72
     }
     assert wide == set()
+
+
+def calls(tree: ast.Module) -> Iterator[ast.Call]:
+    """The calls of methods of a channel."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="channel"))):
+                yield node
+
+
+def test_a_channel_of_pika_takes_these_calls() -> None:
+    met = set()
+    for configuration, snippet in everything(Profile.RABBITMQ):
+        if not snippet.where.startswith("Python"):
+            continue
+        with_callbacks = snippet.where == "Python, publisher" and configuration.send_mode == "asynchronous"
+        kind = Channel if with_callbacks and configuration.ack_mode != "SESSION_TRANSACTED" else BlockingChannel
+        for call in calls(ast.parse(snippet.text)):
+            assert isinstance(call.func, ast.Attribute)
+            names = [keyword.arg for keyword in call.keywords]
+            signature = inspect.signature(getattr(kind, call.func.attr))
+            signature.bind(None, *call.args, **{name: None for name in names if name is not None})
+            met.add(call.func.attr)
+    assert met >= {
+        "queue_declare",
+        "confirm_delivery",
+        "tx_commit",
+        "basic_qos",
+        "basic_ack",
+        "basic_consume",
+        "consume",
+    }
+
+
+_JAVA = """
+import javax.jms.*;
+import java.util.concurrent.Semaphore;
+import org.apache.activemq.artemis.api.jms.ActiveMQJMSConstants;
+
+abstract class Snippets {{
+    interface Listener {{ void onMessage(Message message) throws Exception; }}
+    abstract void listen(MessageConsumer consumer, Listener listener);
+    abstract void process(Message message);
+    Connection connection; MessageProducer producer; Message message; Queue queue; Topic topic; String id;
+    CompletionListener completionListener; Semaphore open; boolean running;
+{methods}
+}}
+"""
+
+
+@pytest.mark.slow
+def test_javac_takes_what_is_for_artemis_and_qpid_jms(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("java")
+    jars = jars_of(ARTEMIS, folder)
+    book, methods = Snippets(shipped()), set[str]()
+    for configuration in (*drawn("artemis"), *drawn("qpid-jms")):
+        parts = {one.where: one.text for one in book.of(configuration) if one.where.startswith("Java")}
+        parts = {
+            where: text.replace("consumer.setMessageListener(", "listen(consumer, ") for where, text in parts.items()
+        }
+        inside = "\n".join((parts.pop("Java, session"), *parts.values()))
+        consumer = parts.pop("Java, consumer")
+        inside = inside.replace(consumer, f"{{\n{consumer.replace('Message message = ', 'message = ')}\n}}")
+        methods.add(inside)
+    text = "\n".join(f"void m{i}() throws Exception {{\n{one}\n}}" for i, one in enumerate(sorted(methods)))
+    source = folder / "Snippets.java"
+    source.write_text(_JAVA.format(methods=text), encoding="utf-8")
+    (folder / "out").mkdir()
+    compiled(jars, folder / "out", [source])
+    assert len(methods) > 50
 
 
 # Numbers, and values that are written otherwise.
@@ -319,6 +401,38 @@ def test_a_profile_of_ones_own_has_the_snippets_of_the_one_that_it_is_like(tmp_p
     assert "blockOnAcknowledge=true" in mine[0].text
 
 
+def test_a_queue_of_an_artemis_is_declared_where_it_is_not_an_ordinary_one() -> None:
+    where = "broker.xml, <addresses>"
+    assert text_of("artemis", where) == ""
+    kinds: list[tuple[dict[str, object], dict[str, str], str | None]] = [
+        ({"exclusive_consumer": True}, {"exclusive": "true"}, None),
+        ({"queue_durable": False}, {}, "false"),
+        ({"queue_durable": False, "exclusive_consumer": True}, {"exclusive": "true"}, "false"),
+    ]
+    for settings, attributes, inside in kinds:
+        queue = ET.fromstring(text_of("artemis", where, settings)).find("anycast/queue")  # noqa: S314 - it is ours
+        assert queue is not None
+        assert queue.attrib == {"name": "QUEUE", **attributes}
+        assert queue.findtext("durable") == inside
+
+
+def test_what_has_used_up_its_attempts_has_somewhere_to_go() -> None:
+    limit: dict[str, object] = {"max_delivery_attempts": 5}
+    gone = limit | {"attempts_exhausted": "destroy"}
+    for profile, where, word in (
+        ("artemis", "broker.xml, <address-settings>", "<dead-letter-address>"),
+        ("qpid", "Broker-J, PUT api/latest/queue/NODE/VHOST/QUEUE", '"alternateBinding"'),
+        ("rabbitmq", "Python, queue", '["x-dead-letter-exchange"]'),
+        ("solace", "Java, producer", "setDMQEligible(true)"),
+        ("solace-jms", "Java, SolConnectionFactory", "setDmqEligible(true)"),
+    ):
+        assert word in text_of(profile, where, limit)
+        assert word not in text_of(profile, where, gone)
+    kept = limit | {"attempts_exhausted": "dead_letter"}
+    assert "PRESERVE_UNDELIVERED" in text_of("ems", "C, producer", kept)
+    assert "PRESERVE_UNDELIVERED" not in text_of("ems", "C, producer", limit)
+
+
 def test_a_profile_that_is_like_none_has_none(tmp_path: Path) -> None:
     spec = own_profile(tmp_path, "system: x\ndefaults: {}\n")
     assert snippets_of(spec, spec.configure("mine")) == ()
@@ -367,6 +481,20 @@ def test_a_table_that_is_wrong_is_refused_with_its_line(old: str, new: str, sent
     with pytest.raises(SpecError, match=sentence) as error:
         book.of(default)
     assert f"artemis.yaml:{line}: " in str(error.value)
+
+
+def test_the_loader_reads_the_forms_and_sources_of_snippets_too(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    line = replace(spec, "snippets/artemis.yaml", ("source: ART duplicate-detection", f"{HERE}source: hearsay"))
+    with pytest.raises(SpecError, match=rf"artemis.yaml:{line}: source 'hearsay' begins with no tag"):
+        tables.load(spec)
+
+
+def test_the_loader_refuses_a_line_of_another_form(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    line = replace(spec, "snippets/artemis.yaml", ("{name: reconnectAttempts}", f"{HERE}{{text: reconnectAttempts=1}}"))
+    with pytest.raises(SpecError, match=rf"artemis.yaml:{line}: "):
+        tables.load(spec)
 
 
 def test_a_number_that_is_none_is_refused_with_its_line(tmp_path: Path) -> None:
