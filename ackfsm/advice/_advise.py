@@ -8,28 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final
 
-from ackfsm.advice._answers import Answer, AnswerCache, Question, answer, network_keys
-from ackfsm.advice._candidates import Candidate, candidates
+from ackfsm.advice._answers import Answer, AnswerCache, Question, Searches
+from ackfsm.advice._candidates import Candidate, all_candidates
 from ackfsm.advice._needs import Need
 from ackfsm.advice._request import Request
 from ackfsm.advice._table import AdviceTable, read_table
-from ackfsm.batch import Batch, ProgressBar, batch, chunks
+from ackfsm.batch import ProgressBar, batch, chunks
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
-from ackfsm.terms import InputError
 
 __all__ = ["RATE", "Advice", "Failure", "GivenUp", "Proposal", "advise"]
 
 _AT_ONCE: Final = 16
 """Candidates that are tried together, so that several processors have work."""
-
-_FIRST_FAULTS: Final = 2
-"""Faults of the first search, which meets most of what can go wrong."""
 
 _NEAREST: Final = 3
 """Failures that are told."""
@@ -112,29 +108,22 @@ def advise(  # noqa: PLR0913 - where and how to do it
     Raises :class:`InputError` for settings or an interface that do not exist, and where no configuration is legal.
     """
     with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
-        return _Advisor(specification, request, cache, work, read_table(specification, directory)).advice()
+        table = read_table(specification, directory)
+        return _Advisor(specification, request, Searches(work, cache), table).advice()
 
 
 class _Advisor:
-    def __init__(
-        self, specification: Specification, request: Request, cache: AnswerCache, work: Batch, table: AdviceTable
-    ) -> None:
+    def __init__(self, specification: Specification, request: Request, searches: Searches, table: AdviceTable) -> None:
         self._specification = specification
         self._request = request
-        self._cache = cache
-        self._batch = work
+        self._searches = searches
         self._table = table
-        self._first = dataclasses.replace(
-            request.bounds, messages=1, max_faults=min(_FIRST_FAULTS, request.bounds.max_faults or _FIRST_FAULTS)
-        )
-        self._levels = tuple(
-            dict.fromkeys((self._first, dataclasses.replace(request.bounds, messages=1), request.bounds))
-        )
+        self._levels = request.levels()
         self._watched = frozenset[str]().union(*(need.excluded_by for need in request.needs))
         self._found: dict[Candidate, tuple[Failure, ...] | Proposal] = {}
 
     def advice(self) -> Advice:
-        every = self._candidates()
+        every = sorted(all_candidates(self._specification, self._table, self._request), key=self._cost)
         fast = [each for each in every if each.gives(self._request.work.rate)]
         proposals = self._proposals(fast)
         given_up = () if proposals else tuple(self._given_up(every))
@@ -151,19 +140,8 @@ class _Advisor:
             given_up=given_up,
         )
 
-    def _candidates(self) -> list[Candidate]:
-        """All of them, the cheapest first: the shortest time, then the highest rate, then the fewest changes."""
-        request = self._request
-        found = [
-            each
-            for profile in request.profiles
-            for each in candidates(self._specification, self._table, request, profile)
-        ]
-        if not found:
-            raise InputError("no configuration is legal with these settings; `ackfsm systems` tells what each has")
-        return sorted(found, key=self._cost)
-
     def _cost(self, candidate: Candidate) -> tuple[Any, ...]:
+        """The time, then the rate, then how much is changed; the rate comes first where there is none to carry."""
         rate = candidate.rate.low
         slow = (rate is not None, -(rate or 0))
         asked = self._request.work.rate is not None
@@ -190,7 +168,7 @@ class _Advisor:
         states = dict.fromkeys(new, 0)
         for bounds in self._levels:
             left = [each for each in new if not failures[each]]
-            found = self._answers([self._question(each, bounds) for each in left])
+            found = self._searches.answers([self._question(each, bounds) for each in left])
             for each, answered in zip(left, found, strict=True):
                 failures[each] += self._failures(each, bounds, answered)
                 states[each] = answered.states
@@ -214,25 +192,6 @@ class _Advisor:
             yield Failure(candidate, need, anomaly, bounds, reached[anomaly], found.states)
         elif last and not found.complete:
             yield Failure(candidate, need, "", bounds, (), found.states)
-
-    def _answers(self, questions: Sequence[Question]) -> list[Answer]:
-        known = {question: kept for question in questions if (kept := self._cache.find(question)) is not None}
-        asked = [question for question in dict.fromkeys(questions) if question not in known]
-        if asked:
-            keys = self._batch.run("composing configurations", network_keys, chunks(asked, 4))
-            found = self._of_networks(dict(zip(keys, asked, strict=True)))
-            known |= {question: found[key] for question, key in zip(asked, keys, strict=True)}
-            self._cache.keep(known)
-        return [known[question] for question in questions]
-
-    def _of_networks(self, questions: Mapping[str, Question]) -> dict[str, Answer]:
-        """The answer for each key of a network, of which ``questions`` has one that asks for it."""
-        found = {key: kept for key in questions if (kept := self._cache.find(key)) is not None}
-        new = [key for key in questions if key not in found]
-        answers = self._batch.run("searching", answer, [[questions[key]] for key in new])
-        searched = dict(zip(new, answers, strict=True))
-        self._cache.keep(searched)
-        return {**found, **searched}
 
     def _nearest(self, every: Sequence[Candidate], refuted: Sequence[Failure]) -> Iterator[Failure]:
         """The cheapest failure of each need, and the fastest of those that would give all but the rate."""
@@ -264,7 +223,7 @@ class _Advisor:
         less = dataclasses.replace(request, needs=needs, work=work, most=1)
         if not needs:
             return GivenUp(tuple(chosen), Proposal(fast[0], 0)) if fast else None
-        advisor = _Advisor(self._specification, less, self._cache, self._batch, self._table)
+        advisor = _Advisor(self._specification, less, self._searches, self._table)
         found = advisor._proposals(fast)
         return GivenUp(tuple(chosen), found[0]) if found else None
 

@@ -8,16 +8,17 @@ import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import platformdirs
 
+from ackfsm.batch import Batch, chunks
 from ackfsm.explore import Reduction, SearchOptions, SlicedNetwork, Slicer, explore_packed
 from ackfsm.network import Bounds, compose, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Answer", "AnswerCache", "Question", "answer", "network_keys"]
+__all__ = ["Answer", "AnswerCache", "Question", "Searches"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,12 +47,43 @@ class Answer:
     witnesses: Mapping[str, tuple[str, ...]]
 
 
-def network_keys(specification: Specification, questions: Sequence[Question]) -> list[str]:
+class Searches:
+    """Answers questions by what the ``cache`` has, else by searches in the processes of ``work``."""
+
+    def __init__(self, work: Batch, cache: AnswerCache) -> None:
+        self._batch = work
+        self._cache = cache
+
+    def answers(self, questions: Sequence[Question]) -> list[Answer]:
+        """The answers, in the order of the questions; networks that are equal are searched once."""
+        known = {question: kept for question in questions if (kept := self._cache.find(question)) is not None}
+        asked = [question for question in dict.fromkeys(questions) if question not in known]
+        if asked:
+            keys = self._batch.run("composing configurations", _network_keys, chunks(asked, _COMPOSED_A_TASK))
+            found = self._of_networks(dict(zip(keys, asked, strict=True)))
+            known |= {question: found[key] for question, key in zip(asked, keys, strict=True)}
+            self._cache.keep(known)
+        return [known[question] for question in questions]
+
+    def _of_networks(self, questions: Mapping[str, Question]) -> dict[str, Answer]:
+        """The answer for each key of a network, of which ``questions`` has one that asks for it."""
+        found = {key: kept for key in questions if (kept := self._cache.find(key)) is not None}
+        new = [key for key in questions if key not in found]
+        answers = self._batch.run("searching", _answers, [[questions[key]] for key in new])
+        searched = dict(zip(new, answers, strict=True))
+        self._cache.keep(searched)
+        return {**found, **searched}
+
+
+_COMPOSED_A_TASK: Final = 4
+
+
+def _network_keys(specification: Specification, questions: Sequence[Question]) -> list[str]:
     """What is the same for two questions exactly if their searches are: few settings change what is watched."""
     return [f"{_sliced(specification, each).key} {each.max_states}" for each in questions]
 
 
-def answer(specification: Specification, questions: Sequence[Question]) -> list[Answer]:
+def _answers(specification: Specification, questions: Sequence[Question]) -> list[Answer]:
     """The answers of the tables to ``questions``."""
     return [_search(specification, question) for question in questions]
 

@@ -14,10 +14,10 @@ from ackfsm.advice._table import SIZES_OF_WORKLOADS, AdviceTable, Choice
 from ackfsm.engine.core.model import EngineModel
 from ackfsm.simulation import simulate
 from ackfsm.tables import ProfileTable, Specification
-from ackfsm.terms import Configuration
+from ackfsm.terms import Configuration, InputError
 from ackfsm.timing import Interval, Plan, Waits, Workload
 
-__all__ = ["Candidate", "candidates"]
+__all__ = ["Candidate", "all_candidates"]
 
 _SIMULATED: Final = 20
 """Batches that are simulated, or so many times two hundred messages where batches are smaller."""
@@ -62,12 +62,19 @@ class Candidate:
         return rate is None or self.rate.low is None or self.rate.low >= rate
 
 
-def candidates(specification: Specification, table: AdviceTable, request: Request, profile: str) -> list[Candidate]:
-    """The legal configurations of ``profile``, each once, with the sizes that the load of ``request`` asks for.
+def all_candidates(specification: Specification, table: AdviceTable, request: Request) -> list[Candidate]:
+    """The legal configurations, each once, with the sizes that the load of ``request`` asks for.
 
-    Raises :class:`ackfsm.terms.InputError` for settings that do not exist.
+    Raises :class:`InputError` for settings that do not exist, and where no configuration is legal.
     """
-    return [*_Candidates(specification, table, request, profile).found()]
+    found = [
+        candidate
+        for profile in request.profiles
+        for candidate in _Candidates(specification, table, request, profile).found()
+    ]
+    if not found:
+        raise InputError("no configuration is legal with these settings; `ackfsm systems` tells what each has")
+    return found
 
 
 class _Candidates:

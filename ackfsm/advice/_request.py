@@ -36,3 +36,14 @@ class Request:
     bounds: Bounds
     most: int = 3
     max_states: int = 4_000_000
+
+    def levels(self) -> tuple[Bounds, ...]:
+        """What is searched, one after the other, until something is refuted; the last are the bounds of the proof."""
+        most = self.bounds.max_faults
+        first = _FIRST_FAULTS if most is None else min(_FIRST_FAULTS, most)
+        one = dataclasses.replace(self.bounds, messages=1)
+        return tuple(dict.fromkeys((dataclasses.replace(one, max_faults=first), one, self.bounds)))
+
+
+_FIRST_FAULTS = 2
+"""Faults of the first search, which meets most of what can go wrong."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rich.console import Group
 
 from ackfsm.cli._exit_codes import AS_PROMISED, UNDETERMINED, USAGE
 from ackfsm.cli._options import (
@@ -17,11 +21,16 @@ from ackfsm.cli._options import (
     settings_of,
     tables_of,
 )
-from ackfsm.cli._output import emit, note, progress_bars
+from ackfsm.cli._output import emit, note, progress_bars, write_then_report, written_lines
+from ackfsm.cli._plot import check_plot, plot_files, plot_on_screen
 from ackfsm.cli._workload import add_workload, workload_of
+from ackfsm.files import write_files
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, InputError
+
+if TYPE_CHECKING:
+    from ackfsm.advice import Request
 
 __all__ = ["add_advise"]
 
@@ -63,6 +72,16 @@ def add_advise(commands: Commands) -> None:
     parser.add_argument(
         "--most", metavar="N", type=at_least(1), default=3, help="how many configurations to tell (default: 3)"
     )
+    parser.add_argument(
+        "--front",
+        action="store_true",
+        help="instead: the configurations of which none other gives more of the needs, faster or sooner",
+    )
+    parser.add_argument(
+        "--plot",
+        metavar="FILE",
+        help="with --front: draw it, as .svg or .png, or - for characters on the screen",
+    )
     add_jobs(parser, "how many processors take part (default: all)")
 
 
@@ -71,15 +90,11 @@ def _advise(arguments: argparse.Namespace) -> int:
     from ackfsm.views.advise import advice_json, advice_screen, refusal
 
     specification = tables_of(arguments)
-    request = _request(arguments, specification)
-    with progress_bars() as progress_bar:
-        found = advice.advise(
-            specification,
-            request,
-            cache=advice.AnswerCache(specification),
-            jobs=arguments.jobs or os.cpu_count() or 1,
-            progress_bar=progress_bar,
-        )
+    if arguments.plot is not None and not arguments.front:
+        raise InputError("--plot draws a front; add --front, or leave --plot out")
+    if arguments.front:
+        return _front(arguments, specification)
+    found = _found(arguments, specification, advice.advise)
     emit(arguments, advice_json(specification, found), lambda: advice_screen(specification, found))
     if found.proposals:
         return AS_PROMISED
@@ -89,7 +104,46 @@ def _advise(arguments: argparse.Namespace) -> int:
     return USAGE
 
 
-def _request(arguments: argparse.Namespace, specification: Specification) -> Any:
+_Found = TypeVar("_Found")
+
+
+def _found(arguments: argparse.Namespace, specification: Specification, question: Callable[..., _Found]) -> _Found:
+    """What :func:`ackfsm.advice.advise` or :func:`ackfsm.advice.front` says."""
+    from ackfsm import advice
+
+    request = _request(arguments, specification)
+    with progress_bars(later=True) as progress_bar:
+        return question(
+            specification,
+            request,
+            cache=advice.AnswerCache(specification),
+            jobs=arguments.jobs or os.cpu_count() or 1,
+            progress_bar=progress_bar,
+        )
+
+
+def _front(arguments: argparse.Namespace, specification: Specification) -> int:
+    from ackfsm import advice
+    from ackfsm.views.front import curves_of_front, front_json, front_screen
+
+    check_plot(arguments)
+    found = _found(arguments, specification, advice.front)
+    files = plot_files(arguments, None if arguments.plot is None else curves_of_front(found))
+
+    def write() -> Sequence[Path]:
+        write_files(files)
+        return [*files]
+
+    def report(written: Sequence[Path]) -> None:
+        document = {**front_json(found), "written": [str(path) for path in written]}
+        plot = plot_on_screen(arguments, lambda: curves_of_front(found))
+        emit(arguments, document, lambda: Group(front_screen(found), *plot, *written_lines(written)))
+
+    write_then_report(write, report)
+    return AS_PROMISED
+
+
+def _request(arguments: argparse.Namespace, specification: Specification) -> Request:
     from ackfsm import advice
 
     if arguments.profile is None and arguments.api is not None:

@@ -6,19 +6,17 @@ import argparse
 import functools
 import importlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import Group
 
 from ackfsm import timing
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import add_jobs
 from ackfsm.cli._output import (
-    console,
     emit,
     is_standard_output,
     progress_bars,
@@ -26,6 +24,7 @@ from ackfsm.cli._output import (
     write_then_report,
     written_lines,
 )
+from ackfsm.cli._plot import check_plot, plot_files, plot_on_screen
 from ackfsm.files import check_place, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
@@ -95,7 +94,7 @@ def sweep(
 
     grid = _grid(arguments, specification, settings, work)
     _check_output(arguments)
-    _check_plot(arguments)
+    check_plot(arguments)
     rows = _rows(arguments, specification, grid)
     if all(row.illegal is not None for row in rows):
         raise InputError(f"no cell of the sweep can be: {rows[0].illegal}")
@@ -107,33 +106,15 @@ def sweep(
         emit(
             arguments,
             document,
-            lambda: Group(sweep_screen(grid, rows), *_shown(arguments, grid, rows), *written_lines(written)),
+            lambda: Group(
+                sweep_screen(grid, rows),
+                *plot_on_screen(arguments, lambda: curves_of(grid, rows)),
+                *written_lines(written),
+            ),
         )
 
     write_then_report(lambda: _written(arguments, grid, rows, curves), report)
     return AS_PROMISED
-
-
-def _shown(arguments: argparse.Namespace, grid: timing.Grid, rows: Sequence[timing.Row]) -> Iterator[RenderableType]:
-    """The plot in characters, where it is asked for, or can be shown on a terminal."""
-    asked, screen = arguments.plot == _SCREEN, console()
-    if not asked and not screen.is_terminal:
-        return
-    from ackfsm.views.sweep_curves import curves_of
-    from ackfsm.views.text_plot import text_plot
-
-    try:
-        curves = curves_of(grid, rows)
-    except InputError:
-        if asked:
-            raise
-        return
-    yield Text()
-    yield text_plot(curves, min(screen.width, _WIDEST))
-
-
-_SCREEN: Final = "-"
-_WIDEST: Final = 80
 
 
 def _grid(
@@ -168,22 +149,6 @@ def _check_output(arguments: argparse.Namespace) -> None:
     check_place(path)
 
 
-def _check_plot(arguments: argparse.Namespace) -> None:
-    if arguments.plot is None:
-        return
-    if arguments.plot == _SCREEN:
-        if arguments.json:
-            raise InputError(
-                "--plot - draws on the screen; name a file that ends with .svg or .png, or leave --json out"
-            )
-        return
-    path = Path(arguments.plot)
-    if path.suffix not in {".svg", ".png"}:
-        raise InputError(f"--plot {shown(arguments.plot)} ends with neither .svg nor .png; name a file that does, or -")
-    importlib.import_module("matplotlib")
-    check_place(path)
-
-
 def _rows(arguments: argparse.Namespace, specification: Specification, grid: timing.Grid) -> Sequence[timing.Row]:
     if arguments.jobs is not None and arguments.engine == "spark":
         raise InputError("--jobs is for --engine local; Spark's master says how many tasks it runs: leave --jobs out")
@@ -212,10 +177,7 @@ def _written(
     made: dict[Path, bytes] = {}
     if arguments.output is not None:
         made[arguments.output] = _table(arguments.output, grid, rows)
-    if curves is not None and arguments.plot != _SCREEN:
-        from ackfsm.views.plot import plotted
-
-        made[Path(arguments.plot)] = plotted(curves, Path(arguments.plot).suffix[1:])
+    made |= plot_files(arguments, curves)
     write_files(made)
     return [*made]
 

@@ -17,7 +17,7 @@ from ackfsm.terms import Configuration, Fault
 from ackfsm.views._lines import hanging
 from ackfsm.views.plan import duration, rate_json, rate_text
 
-__all__ = ["advice_json", "advice_screen", "check_line", "refusal"]
+__all__ = ["advice_json", "advice_screen", "candidate_json", "changes_text", "check_line", "proved_for", "refusal"]
 
 
 def advice_screen(specification: Specification, advice: Advice) -> RenderableType:
@@ -74,10 +74,11 @@ def _cost(candidate: Candidate) -> str:
 
 
 def _what(candidate: Candidate) -> Text:
-    return Text(_changes(candidate) or "as the system has it by default", style="cyan")
+    return Text(changes_text(candidate) or "as the system has it by default", style="cyan")
 
 
-def _changes(candidate: Candidate) -> str:
+def changes_text(candidate: Candidate) -> str:
+    """The settings and sizes that are not as they are by default, in the syntax of ``--set``."""
     return " ".join(f"{key}={format_value(value)}" for key, value in candidate.changes.items())
 
 
@@ -121,14 +122,14 @@ def _failures(advice: Advice) -> Iterator[RenderableType]:
     if advice.undecided:
         first = advice.undecided[0]
         yield hanging(
-            f"undecided: {len(advice.undecided)} more, for example {_changes(first.candidate) or 'the defaults'}: "
+            f"undecided: {len(advice.undecided)} more, for example {changes_text(first.candidate) or 'the defaults'}: "
             f"{first.states:,} states with {first.bounds.messages} messages were not all; raise --max-states",
             "yellow",
         )
 
 
 def _failure(request: Request, failure: Failure) -> str:
-    what, cost = _changes(failure.candidate) or "the defaults", _cost(failure.candidate)
+    what, cost = changes_text(failure.candidate) or "the defaults", _cost(failure.candidate)
     if failure.need is None:
         binds = failure.candidate.plan.publish if _publish_binds(failure.candidate) else failure.candidate.plan.deliver
         return f"{_rate_asked(request)}: {what}: {rate_text(failure.candidate.rate)}/s, bound by {binds.binds}"
@@ -161,15 +162,18 @@ def _without(request: Request, given_up: GivenUp) -> str:
 
 
 def _note(advice: Advice) -> Text:
-    bounds = advice.request.bounds
+    counts = f"{advice.candidates:,} legal configurations, {advice.tried:,} looked at, the cheapest first. "
+    return Text(counts + proved_for(advice.request), style="dim")
+
+
+def proved_for(request: Request) -> str:
+    """What a proof is of: a sentence."""
+    bounds = request.bounds
     faults = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
     times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
+    messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
     consumers = f", {bounds.consumers} consumers" if bounds.consumers > 1 else ""
-    return Text(
-        f"{advice.candidates:,} legal configurations, {advice.tried:,} looked at, the cheapest first. A proof is of "
-        f"{bounds.messages} messages{consumers}; {faults}, {times}.",
-        style="dim",
-    )
+    return f"A proof is of {messages}{consumers}; {faults}, {times}."
 
 
 def refusal(advice: Advice) -> str:
@@ -199,7 +203,8 @@ def advice_json(specification: Specification, advice: Advice) -> dict[str, Any]:
     }
 
 
-def _candidate_json(candidate: Candidate) -> Mapping[str, Any]:
+def candidate_json(candidate: Candidate) -> Mapping[str, Any]:
+    """A configuration, what is changed for it, and what it costs, as plain values."""
     return {
         "config": candidate.configuration.as_dict(),
         "changes": {key: format_value(value) for key, value in candidate.changes.items()},
@@ -212,12 +217,12 @@ def _candidate_json(candidate: Candidate) -> Mapping[str, Any]:
 
 def _proposal_json(specification: Specification, request: Request, proposal: Proposal) -> dict[str, Any]:
     line = check_line(specification, request, proposal.candidate.configuration)
-    return {**_candidate_json(proposal.candidate), "states": proposal.states, "proof": line}
+    return {**candidate_json(proposal.candidate), "states": proposal.states, "proof": line}
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:
     return {
-        **_candidate_json(failure.candidate),
+        **candidate_json(failure.candidate),
         "need": None if failure.need is None else failure.need.name,
         "anomaly": failure.anomaly or None,
         "witness": list(failure.witness),
