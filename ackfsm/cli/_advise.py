@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["add_advise"]
 
+_MOST_STATES, _MANY_STATES = 4_000_000, 1_000_000
+"""States that a search may meet by default: one that decides what is told, and one of many."""
+
 _MOST_CONSUMERS = 2
 """Consumers of a search: two show what competing ones do to each other."""
 
@@ -66,8 +69,7 @@ def add_advise(commands: Commands) -> None:
         "--max-states",
         metavar="N",
         type=at_least(1),
-        default=4_000_000,
-        help="a search that meets more decides nothing (default: 4,000,000)",
+        help="a search that meets more decides nothing (default: 4,000,000, and 1,000,000 with --front)",
     )
     parser.add_argument(
         "--most", metavar="N", type=at_least(1), default=3, help="how many configurations to tell (default: 3)"
@@ -165,5 +167,5 @@ def _request(arguments: argparse.Namespace, specification: Specification) -> Req
             consumers=min(work.consumers, _MOST_CONSUMERS),
         ),
         most=arguments.most,
-        max_states=arguments.max_states,
+        max_states=arguments.max_states or (_MANY_STATES if arguments.front else _MOST_STATES),
     )
