@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from rich.console import Group
+from rich.text import Text
 
 from ackfsm import timing
 from ackfsm.cli._exit_codes import AS_PROMISED
@@ -45,11 +46,19 @@ def _plan(arguments: argparse.Namespace) -> int:
         if arguments.simulate is not None:
             raise InputError("--simulate is of one configuration; leave it out, or --sweep")
         return sweep(arguments, specification, settings_of(arguments, specification), work)
-    settings = specification.resolve_aliases(arguments.profile, settings_of(arguments, specification))
+    given = settings_of(arguments, specification)
+    counted = timing.in_messages(specification, arguments.profile, given, work.message_size)
+    work = counted.of(work)
+    if arguments.simulate is not None and work.credit is not None:
+        raise InputError("--simulate knows no credit of a producer; leave it out, or the setting that is one")
+    settings = specification.resolve_aliases(arguments.profile, counted.settings)
     configuration = specification.configure(None, settings, api=arguments.api)
     found = timing.plan(work, timing.waits_of(specification, configuration))
     ways = [*timing.ways_of_sending(specification, configuration, settings, work)]
     told, screens = plan_json(configuration, work, found, ways), [plan_screen(configuration, work, found, ways)]
+    screens += [
+        Text(f"{size} is {messages} with messages of {work.message_size:,} bytes.") for size, messages in counted.told
+    ]
     if arguments.simulate is not None:
         from ackfsm.views.plan_simulated import simulation_json, simulation_screen
 

@@ -14,11 +14,12 @@ from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._sources import check_sources
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification, is_profile_file
 from ackfsm.tables._sweep import Factor, Omission, Value
-from ackfsm.tables._timing import Rule, Timing
+from ackfsm.tables._timing import ByteCount, Rule, Timing
 
 __all__ = [
     "ALWAYS",
     "BOUND_SETTINGS",
+    "ByteCount",
     "Condition",
     "ConditionalValue",
     "Constant",

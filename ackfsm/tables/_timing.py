@@ -10,7 +10,7 @@ from typing import Any
 from ackfsm.tables._conditions import ALWAYS, Condition, parse_condition
 from ackfsm.tables._source import Document
 
-__all__ = ["Rule", "Timing", "read_timing"]
+__all__ = ["ByteCount", "Rule", "Timing", "read_timing"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -22,6 +22,34 @@ class Rule:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class ByteCount:
+    """What a system counts in bytes.
+
+    Attributes:
+        name: as the vendor writes it.
+        key: the setting, or the number of a workload, that it is in messages.
+        rounded: ``up`` or ``down``, what a part of a message is.
+        divided_by: only this part of the bytes counts.
+        values: what single values mean.
+        because: why it is so.
+        source: the vendor's text.
+    """
+
+    name: str
+    key: str
+    rounded: str
+    divided_by: int
+    values: Mapping[str, int | None]
+    because: str
+    source: str
+
+    def messages(self, size: int, message_size: int) -> int:
+        """How many messages of ``message_size`` bytes a ``size`` in bytes is, at least one."""
+        each = message_size * self.divided_by
+        return max(1, -(-size // each) if self.rounded == "up" else size // each)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Timing:
     """What waits for what: of each tuple the first rule that holds decides, and the last one holds always.
 
@@ -30,12 +58,14 @@ class Timing:
         answers: when the broker answers.
         settled_by: what settles a delivery.
         after_sync: which answers (``send``, ``commit``, ``acknowledge``) wait for a sync of the journal.
+        counted_in_bytes: by profile what a system counts in bytes.
     """
 
     next_send_after: tuple[Rule, ...]
     answers: tuple[Rule, ...]
     settled_by: tuple[Rule, ...]
     after_sync: Mapping[str, Condition]
+    counted_in_bytes: Mapping[str, tuple[ByteCount, ...]]
 
     def conditions(self) -> Iterator[Condition]:
         """Every condition of the file."""
@@ -58,6 +88,24 @@ def read_timing(document: Document, conditions: Mapping[str, Condition]) -> Timi
         after_sync=MappingProxyType(
             {name: reader.condition(row, "after_sync", name) for name, row in document.data["after_sync"].items()}
         ),
+        counted_in_bytes=MappingProxyType(
+            {
+                profile: tuple(_byte_count(name, row) for name, row in rows.items())
+                for profile, rows in document.data.get("counted_in_bytes", {}).items()
+            }
+        ),
+    )
+
+
+def _byte_count(name: str, row: Mapping[str, Any]) -> ByteCount:
+    return ByteCount(
+        name=name,
+        key=row["is"],
+        rounded=row["rounded"],
+        divided_by=row.get("divided_by", 1),
+        values=MappingProxyType(row.get("values", {})),
+        because=row["because"],
+        source=row["source"],
     )
 
 

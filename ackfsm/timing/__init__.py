@@ -4,6 +4,7 @@ The closed form is exact arithmetic (fractions) on what ``spec/timing.yaml`` say
 bounds it gives both, and says so.  The question, the choices and what is left out: ``docs/decisions/timing.md``.
 """
 
+from ackfsm.timing._bytes import InMessages, in_messages
 from ackfsm.timing._dimension import SWEPT_OPTIONS, Dimension, read_dimension
 from ackfsm.timing._grid import Grid, Row, plan_cells
 from ackfsm.timing._interval import Interval
@@ -20,6 +21,7 @@ __all__ = [
     "SWEPT_OPTIONS",
     "Dimension",
     "Grid",
+    "InMessages",
     "Interval",
     "Plan",
     "Planner",
@@ -29,6 +31,7 @@ __all__ = [
     "Waits",
     "Way",
     "Workload",
+    "in_messages",
     "plan",
     "plan_cells",
     "read_dimension",

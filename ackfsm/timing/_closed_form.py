@@ -103,7 +103,32 @@ def _answers_after_sync(waits: Waits) -> bool:
 def _one_producer(work: Workload, waits: Waits) -> Interval:
     pace = max(work.send_time, work.transmission, work.broker_time)
     line = _Line((work.transmission, work.broker_time), pace)
-    sync = _sync(work, waits)
+    found = _without_credit(work, waits, line)
+    if work.credit is None:
+        return found
+    looped = _looped(line, work.credit, 1, (work.rtt, work.rtt))
+    if waits.next_send_after != "commit":
+        return least([found, looped])
+    return _credited_transaction(work, waits, line, Interval(found.low, least([found, looped]).high))
+
+
+def _credited_transaction(work: Workload, waits: Waits, line: _Line, found: Interval) -> Interval:
+    """Transactions within a credit: that of the first messages may be back before the last are sent, or not."""
+    messages, credit = work.messages_per_commit, work.credit or 1
+    waited = (-(-messages // credit) - 1) * (line.of(1) + work.rtt)
+    if waited == 0:
+        return _without_credit(work, waits, line)
+    alone = Interval.each(messages, waited + _cycle(found, messages))
+    return Interval(alone.low, found.high)
+
+
+def _cycle(rate: Interval, messages: int) -> Fraction:
+    """Seconds that so many messages take at the least of a rate."""
+    return Fraction(0) if not rate.low else messages / rate.low
+
+
+def _without_credit(work: Workload, waits: Waits, line: _Line) -> Interval:
+    pace, sync = line.pace, _sync(work, waits)
     if waits.next_send_after == "commit":
         messages = work.messages_per_commit
         answers = work.rtt * (2 if waits.completes_first else 1)

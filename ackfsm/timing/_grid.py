@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ackfsm.tables import ConditionalValue, Specification
-from ackfsm.terms import Configuration, InputError, parse_value
+from ackfsm.terms import InputError, parse_value
+from ackfsm.timing._bytes import InMessages, in_messages
 from ackfsm.timing._dimension import Dimension
 from ackfsm.timing._plan import Plan
 from ackfsm.timing._planner import Planner
@@ -79,7 +80,7 @@ class Grid:
             failed: list[InputError] = []
             for profile in self._profiles(specification):
                 try:
-                    _check_value(specification, profile, dimension.name, value)
+                    _check_value(specification, profile, dimension.name, value, self.work.message_size)
                 except InputError as error:
                     failed.append(error)
                 else:
@@ -93,10 +94,12 @@ class Grid:
         return [specification.profile_of(one) for one in swept or [given]]
 
 
-def _check_value(specification: Specification, profile: str, name: str, value: str) -> None:
-    for key, one in specification.assigned(profile, name, value).items():
-        for each in [option.value for option in one.options] if isinstance(one, ConditionalValue) else [one]:
-            parse_value(key, each)
+def _check_value(specification: Specification, profile: str, name: str, value: str, message_size: int) -> None:
+    settings = in_messages(specification, profile, {name: value}, message_size).settings
+    for own, given in settings.items():
+        for key, one in specification.assigned(profile, own, given).items():
+            for each in [option.value for option in one.options] if isinstance(one, ConditionalValue) else [one]:
+                parse_value(key, each)
 
 
 class Row(NamedTuple):
@@ -160,7 +163,7 @@ class _Cells:
         self.grid = grid
         self.specification = specification
         self.planner = Planner()
-        self.known: dict[tuple[str, ...], Waits | InputError] = {}
+        self.known: dict[tuple[int, tuple[str, ...]], tuple[Waits, InMessages] | InputError] = {}
 
     def rows(self, cells: Iterable[int]) -> Iterator[Row]:
         for cell in cells:
@@ -170,23 +173,26 @@ class _Cells:
 
     def _plan(self, cell: int, swept: Mapping[str, str]) -> Plan | InputError:
         own = {each.name: swept[each.name] for each in self.grid.dimensions if each.is_setting}
-        key = tuple(own.values())
+        work = self._work(cell)
+        key = work.message_size, tuple(own.values())
         if key not in self.known:
             if len(self.known) >= _MOST:
                 self.known.clear()
-            self.known[key] = self._waits(own)
-        waits = self.known[key]
-        return waits if isinstance(waits, InputError) else self.planner.plan(self._work(cell), waits)
+            self.known[key] = self._configured(own, work.message_size)
+        found = self.known[key]
+        if isinstance(found, InputError):
+            return found
+        waits, counted = found
+        return self.planner.plan(counted.of(work), waits)
 
-    def _waits(self, own: Mapping[str, str]) -> Waits | InputError:
+    def _configured(self, own: Mapping[str, str], message_size: int) -> tuple[Waits, InMessages] | InputError:
+        grid, specification = self.grid, self.specification
         try:
-            return waits_of(self.specification, self._configuration(own))
+            counted = in_messages(specification, grid.profile, {**grid.settings, **own}, message_size)
+            configuration = specification.configure(grid.profile, counted.settings, api=grid.api)
         except InputError as error:
             return error
-
-    def _configuration(self, own: Mapping[str, str]) -> Configuration:
-        settings = {**self.grid.settings, **own}
-        return self.specification.configure(self.grid.profile, settings, api=self.grid.api)
+        return waits_of(specification, configuration), counted
 
     def _work(self, cell: int) -> Workload:
         changed: dict[str, Any] = {}

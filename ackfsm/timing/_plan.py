@@ -113,7 +113,18 @@ _THRESHOLD, _WINDOW, _PREFETCH = "threshold or timer", "window", "prefetch"
 _PUBLISHING: Final = _Rate(
     publishing,
     frozenset(
-        {_THRESHOLD, _WINDOW, "round trip", "bandwidth up", "sync", "timer", "sending", "broker", "offered rate"}
+        {
+            _THRESHOLD,
+            _WINDOW,
+            "round trip",
+            "bandwidth up",
+            "sync",
+            "timer",
+            "sending",
+            "broker",
+            "offered rate",
+            "credit",
+        }
     ),
 )
 _DELIVERING: Final = _Rate(delivering, frozenset({_PREFETCH, "round trip", "bandwidth down", "sync", "processing"}))

@@ -35,6 +35,7 @@ _SENDING: Final = (
     "producers",
     "messages_per_commit",
     "rate",
+    "credit",
 )
 _CONSUMING: Final = (
     "rtt",

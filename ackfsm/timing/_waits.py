@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ackfsm.tables import Rule, Specification
 from ackfsm.terms import Configuration
@@ -61,7 +61,7 @@ def waits_of(specification: Specification, configuration: Configuration) -> Wait
     answered_at_threshold = _first(rows.answers, environment) == "threshold"
     return Waits(
         next_send_after=next_send_after,
-        window=1 if next_send_after == "answer" else configuration.publish_window or None,
+        window=1 if next_send_after == "answer" else _window(configuration),
         threshold=configuration.confirm_threshold if answered_at_threshold else None,
         has_timer=configuration.confirm_timer,
         completes_first=holds("completes_transacted_sends"),
@@ -75,6 +75,15 @@ def waits_of(specification: Specification, configuration: Configuration) -> Wait
         freed_on_delivery=holds("credit_freed_on_delivery"),
         is_journalled=holds("journalled"),
     )
+
+
+def _window(configuration: Configuration) -> int | None:
+    window = configuration.publish_window or None
+    return None if window is not None and window >= _NEVER_FULL else window
+
+
+_NEVER_FULL: Final = 2**31 - 1
+"""So many open sends no process holds: it stands for a window in bytes that holds nobody up."""
 
 
 def _first(rules: Sequence[Rule], environment: Mapping[str, Any]) -> str:

@@ -35,6 +35,8 @@ class Workload:
         messages_per_commit: messages of each transaction.
         messages_per_acknowledge: messages that the application takes before each call that acknowledges them all.
         lazy_batch: messages that a library acknowledges at a time where it does so lazily.
+        credit: messages that a producer may send ahead of the broker's leave, which takes a round trip and waits for
+            nothing; ``None``: it needs none.
         rate: messages a second that all producers together have to send; ``None``: as many as they can.
     """
 
@@ -53,6 +55,7 @@ class Workload:
     messages_per_commit: int = 1
     messages_per_acknowledge: int = 1
     lazy_batch: int = 32
+    credit: int | None = None
     rate: Fraction | None = None
 
     def __post_init__(self) -> None:
@@ -61,7 +64,7 @@ class Workload:
             if getattr(self, name) < 0:
                 raise InputError(f"{name} is negative; a time is 0 or more")
         for name in _COUNTS:
-            if getattr(self, name) < 1:
+            if (getattr(self, name) or 0) < 1 and not (name == "credit" and self.credit is None):
                 raise InputError(f"{name} is {getattr(self, name)}; it is a whole number from 1")
         for name in ("bandwidth", "bandwidth_back", "rate"):
             if getattr(self, name) is not None and getattr(self, name) <= 0:
@@ -109,10 +112,12 @@ _COUNTS: Final = (
     "messages_per_commit",
     "messages_per_acknowledge",
     "lazy_batch",
+    "credit",
 )
 
 RESOURCES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
+        "credit": {"credit": None},  # before what it waits for, which binds as much
         "round trip": {"rtt": _ZERO},
         "bandwidth up": {"bandwidth": None},
         "bandwidth down": {"bandwidth_back": None},

@@ -201,6 +201,7 @@ _SWEPT = (
     "producers=1..4+1",
     "profile=solace,artemis",
     "group_commit=true,false",
+    "consumerWindowSize=-1,0,1MiB",
 )
 
 

@@ -149,6 +149,7 @@ WORKS = st.builds(
     message_size=st.integers(1, 100_000),
     group_commit=st.booleans(),
     rate=st.none() | st.fractions(1, 10**6, max_denominator=1),
+    credit=st.none() | st.integers(1, 300),
     **dict.fromkeys(
         ("producers", "consumers", "messages_per_commit", "messages_per_acknowledge", "lazy_batch"), st.integers(1, 200)
     ),
