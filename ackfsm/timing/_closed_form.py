@@ -1,4 +1,4 @@
-"""The rates of producers and consumers as formulas, exact where that can be said.
+"""The rates of producers and consumers as formulas, exact where that can be said: in messages a tick.
 
 All of them are of one kind: a *line* of stations that work on different messages at a time (the producer, its
 connection, the broker), and a *loop* that lets only so many messages into it.  A line of stations passes a message each
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from ackfsm.timing._interval import UNBOUNDED, Interval, least
+from ackfsm.timing._ticks import Ticks
 from ackfsm.timing._waits import Waits
-from ackfsm.timing._workload import Workload
 
 __all__ = ["delivering", "passing", "publishing"]
 
@@ -24,20 +24,20 @@ _STANDS_STILL = Interval.exactly(Fraction(0))
 class _Line:
     """Stations that each message passes one after the other, with what each of them takes."""
 
-    stations: Sequence[Fraction]
-    pace: Fraction
+    stations: Sequence[int]
+    pace: int
 
-    def of(self, messages: int) -> Fraction:
-        """Seconds until the last of so many messages, which come all at once, has passed."""
-        return sum(self.stations, Fraction(0)) + (messages - 1) * self.pace
-
-
-def _paced(pace: Fraction) -> Interval:
-    return UNBOUNDED if pace == 0 else Interval.exactly(1 / pace)
+    def of(self, messages: int) -> int:
+        """Ticks until the last of so many messages, which come all at once, has passed."""
+        return sum(self.stations) + (messages - 1) * self.pace
 
 
-def _looped(line: _Line, most: int, batch: int, back: tuple[Fraction, Fraction]) -> Interval:
-    """At most ``most`` messages within a line, let in again ``batch`` at a time, ``back`` seconds after they left.
+def _paced(pace: int) -> Interval:
+    return UNBOUNDED if pace == 0 else Interval.each(1, pace)
+
+
+def _looped(line: _Line, most: int, batch: int, back: tuple[int, int]) -> Interval:
+    """At most ``most`` messages within a line, let in again ``batch`` at a time, ``back`` ticks after they left.
 
     ``back`` is at most and at least.  While as many as may are within, those that make no whole batch wait for the
     first of the next: a batch comes round as soon as they are joined.
@@ -47,7 +47,7 @@ def _looped(line: _Line, most: int, batch: int, back: tuple[Fraction, Fraction])
     return least([_paced(line.pace), Interval.each(batches * batch, longest, shortest)])
 
 
-def passing(work: Workload, waits: Waits) -> Interval:
+def passing(work: Ticks, waits: Waits) -> Interval:
     """Messages a second from end to end.
 
     Where both sides use the journal, and somebody waits for it, how their syncs fall decides: only bounds are known.
@@ -65,7 +65,7 @@ def passing(work: Workload, waits: Waits) -> Interval:
 # producers
 
 
-def publishing(work: Workload, waits: Waits) -> Interval:
+def publishing(work: Ticks, waits: Waits) -> Interval:
     """Messages a second that all producers together get to the broker."""
     if work.timer == 0 and waits.has_timer:
         waits = dataclasses.replace(waits, threshold=None)
@@ -77,19 +77,19 @@ def publishing(work: Workload, waits: Waits) -> Interval:
     return least([Interval(slow.low, fast.high), *_shared(work, waits)])
 
 
-def _meets_others(work: Workload, waits: Waits) -> bool:
+def _meets_others(work: Ticks, waits: Waits) -> bool:
     """Whether bursts of several producers meet at the broker, so that how they fall decides."""
     bursts = waits.next_send_after == "commit" or waits.threshold is not None
     return work.producers > 1 and work.broker_time > 0 and bursts
 
 
-def _shared(work: Workload, waits: Waits) -> list[Interval]:
+def _shared(work: Ticks, waits: Waits) -> list[Interval]:
     """What all producers share: the broker, the disk, and the messages that there are to send."""
     offered = UNBOUNDED if work.rate is None else Interval.exactly(work.rate)
     bounded = waits.next_send_after != "window" or waits.window is not None
     synced = _answers_after_sync(waits) and bounded and not work.group_commit
     per_sync = work.messages_per_commit if waits.next_send_after == "commit" else 1
-    disk = _paced(work.sync_time / per_sync) if synced else UNBOUNDED
+    disk = Interval.each(per_sync, work.sync_time) if synced else UNBOUNDED
     return [offered, _paced(work.broker_time), disk]
 
 
@@ -100,7 +100,7 @@ def _answers_after_sync(waits: Waits) -> bool:
     return waits.next_send_after != "nothing" and waits.send_after_sync
 
 
-def _one_producer(work: Workload, waits: Waits) -> Interval:
+def _one_producer(work: Ticks, waits: Waits) -> Interval:
     pace = max(work.send_time, work.transmission, work.broker_time)
     line = _Line((work.transmission, work.broker_time), pace)
     found = _without_credit(work, waits, line)
@@ -112,7 +112,7 @@ def _one_producer(work: Workload, waits: Waits) -> Interval:
     return _credited_transaction(work, waits, line, Interval(found.low, least([found, looped]).high))
 
 
-def _credited_transaction(work: Workload, waits: Waits, line: _Line, found: Interval) -> Interval:
+def _credited_transaction(work: Ticks, waits: Waits, line: _Line, found: Interval) -> Interval:
     """Transactions within a credit: that of the first messages may be back before the last are sent, or not."""
     messages, credit = work.messages_per_commit, work.credit or 1
     waited = (-(-messages // credit) - 1) * (line.of(1) + work.rtt)
@@ -123,11 +123,11 @@ def _credited_transaction(work: Workload, waits: Waits, line: _Line, found: Inte
 
 
 def _cycle(rate: Interval, messages: int) -> Fraction:
-    """Seconds that so many messages take at the least of a rate."""
+    """Ticks that so many messages take at the least of a rate."""
     return Fraction(0) if not rate.low else messages / rate.low
 
 
-def _without_credit(work: Workload, waits: Waits, line: _Line) -> Interval:
+def _without_credit(work: Ticks, waits: Waits, line: _Line) -> Interval:
     pace, sync = line.pace, _sync(work, waits)
     if waits.next_send_after == "commit":
         messages = work.messages_per_commit
@@ -143,10 +143,10 @@ def _without_credit(work: Workload, waits: Waits, line: _Line) -> Interval:
     return _looped(line, waits.window, 1, (work.rtt + sync[0], work.rtt + sync[1]))
 
 
-def _sync(work: Workload, waits: Waits) -> tuple[Fraction, Fraction]:
+def _sync(work: Ticks, waits: Waits) -> tuple[int, int]:
     """How long an answer waits for the disk, at most and at least: it may find a sync under way that is not for it."""
     if not _answers_after_sync(waits):
-        return Fraction(0), Fraction(0)
+        return 0, 0
     window = 1 if waits.next_send_after in {"commit", "answer"} else waits.window
     alone = work.producers == 1 and window == 1
     twice = work.group_commit and not alone
@@ -154,10 +154,10 @@ def _sync(work: Workload, waits: Waits) -> tuple[Fraction, Fraction]:
     return work.sync_time * (2 if twice or bursts else 1), work.sync_time
 
 
-def _blocking(work: Workload, waits: Waits, line: _Line, sync: tuple[Fraction, Fraction]) -> Interval:
+def _blocking(work: Ticks, waits: Waits, line: _Line, sync: tuple[int, int]) -> Interval:
     """One message at a time: its producer works for it, sends it and waits."""
     if waits.threshold is None or waits.threshold == 1:
-        timer = Fraction(0)
+        timer = 0
     elif waits.has_timer:
         timer = work.timer
     else:
@@ -166,7 +166,7 @@ def _blocking(work: Workload, waits: Waits, line: _Line, sync: tuple[Fraction, F
     return Interval.each(1, *cycles)
 
 
-def _in_batches(work: Workload, waits: Waits, line: _Line, sync: tuple[Fraction, Fraction]) -> Interval:
+def _in_batches(work: Ticks, waits: Waits, line: _Line, sync: tuple[int, int]) -> Interval:
     """The broker answers ``threshold`` messages at a time, or by its timer what there is."""
     window, threshold = waits.window or 1, waits.threshold or 1
     free = _paced(line.pace)
@@ -188,7 +188,7 @@ def _in_batches(work: Workload, waits: Waits, line: _Line, sync: tuple[Fraction,
     return Interval(least([free, slow]).low, free.high)
 
 
-def _never_full(work: Workload, window: int, line: _Line) -> bool:
+def _never_full(work: Ticks, window: int, line: _Line) -> bool:
     """Whether a producer who is slow for another reason never fills its window, since the timer answers."""
     pace = max(line.pace, work.interval)
     return window * pace > work.timer + line.of(1) + work.rtt + pace
@@ -197,16 +197,16 @@ def _never_full(work: Workload, window: int, line: _Line) -> bool:
 # consumers
 
 
-def delivering(work: Workload, waits: Waits) -> Interval:
+def delivering(work: Ticks, waits: Waits) -> Interval:
     """Messages a second that all consumers together process, where there are always some in the queue."""
     return least([_one_consumer(work, waits).times(work.consumers), _shared_disk(work, waits)])
 
 
-def _shared_disk(work: Workload, waits: Waits) -> Interval:
+def _shared_disk(work: Ticks, waits: Waits) -> Interval:
     if work.group_commit or not _consumer_syncs(waits):
         return UNBOUNDED
     records = _records(work, waits)
-    return _paced(work.sync_time * records / _settled_at_a_time(work, waits))
+    return Interval.each(_settled_at_a_time(work, waits), work.sync_time * records)
 
 
 def _consumer_syncs(waits: Waits) -> bool:
@@ -216,17 +216,17 @@ def _consumer_syncs(waits: Waits) -> bool:
     return waits.waits_for_acknowledged and waits.acknowledge_after_sync
 
 
-def _records(work: Workload, waits: Waits) -> int:
+def _records(work: Ticks, waits: Waits) -> int:
     """How many records of the journal an answer waits for: a commit is one, and each message of a call."""
     return 1 if waits.settled_by == "commit" else _settled_at_a_time(work, waits)
 
 
-def _settled_at_a_time(work: Workload, waits: Waits) -> int:
+def _settled_at_a_time(work: Ticks, waits: Waits) -> int:
     sizes = {"commit": work.messages_per_commit, "call": work.messages_per_acknowledge, "batch": work.lazy_batch}
     return sizes.get(waits.settled_by, 1)
 
 
-def _one_consumer(work: Workload, waits: Waits) -> Interval:
+def _one_consumer(work: Ticks, waits: Waits) -> Interval:
     at_a_time, most = _settled_at_a_time(work, waits), waits.prefetch
     pauses = _pauses(work, waits)
     busy = [at_a_time * work.processing_time + pause for pause in pauses]
@@ -238,17 +238,17 @@ def _one_consumer(work: Workload, waits: Waits) -> Interval:
     return least([*fetched, _refilled(work, waits, at_a_time, most, pauses)])
 
 
-def _pauses(work: Workload, waits: Waits) -> tuple[Fraction, Fraction]:
+def _pauses(work: Ticks, waits: Waits) -> tuple[int, int]:
     """How long a consumer waits for each answer to what it has settled, at most and at least."""
     if waits.settled_by != "commit" and not waits.waits_for_acknowledged:
-        return Fraction(0), Fraction(0)
+        return 0, 0
     records = 1 if work.group_commit else _records(work, waits)
-    sync = work.sync_time * records if _consumer_syncs(waits) else Fraction(0)
+    sync = work.sync_time * records if _consumer_syncs(waits) else 0
     shared = work.group_commit and work.consumers > 1
     return work.rtt + sync * (2 if shared else 1), work.rtt + sync
 
 
-def _taken(work: Workload, waits: Waits, at_a_time: int, most: int, pauses: tuple[Fraction, Fraction]) -> Interval:
+def _taken(work: Ticks, waits: Waits, at_a_time: int, most: int, pauses: tuple[int, int]) -> Interval:
     """How fast the broker may send where a delivery counts until the application has it.
 
     While the application waits for an answer it takes nothing: the message itself, if it is acknowledged first; and
@@ -259,12 +259,12 @@ def _taken(work: Workload, waits: Waits, at_a_time: int, most: int, pauses: tupl
         return Interval.each(most, way + pauses[0], way + pauses[1])
     if at_a_time == 1 or pauses[0] == 0:
         return Interval.each(most, way)
-    each = max(way / most, work.processing_time, work.transmission_back)
+    each: Fraction = max(Fraction(way, most), Fraction(max(work.processing_time, work.transmission_back)))
     slow = Interval.each(at_a_time, at_a_time * each + pauses[0] + way)
     return Interval(slow.low, Interval.each(most, way).high)
 
 
-def _refilled(work: Workload, waits: Waits, at_a_time: int, most: int, pauses: tuple[Fraction, Fraction]) -> Interval:
+def _refilled(work: Ticks, waits: Waits, at_a_time: int, most: int, pauses: tuple[int, int]) -> Interval:
     """How fast the broker may send where a delivery counts until it is settled."""
     before = waits.acknowledged_first
     stations = (work.transmission_back,) if before else (work.transmission_back, work.processing_time)

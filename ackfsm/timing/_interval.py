@@ -11,7 +11,7 @@ __all__ = ["UNBOUNDED", "Interval", "least"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interval:
-    """Messages a second, at least ``low`` and at most ``high``; ``None`` where nothing takes any time."""
+    """Messages in a unit of time, at least ``low`` and at most ``high``; ``None`` where nothing takes any time."""
 
     low: Fraction | None
     high: Fraction | None
@@ -22,9 +22,10 @@ class Interval:
         return cls(rate, rate)
 
     @classmethod
-    def each(cls, messages: int, low: Fraction, high: Fraction | None = None) -> Interval:
-        """So many messages in each ``low`` seconds, or at best in each ``high``."""
-        return cls(_rate(messages, low), _rate(messages, low if high is None else high))
+    def each(cls, messages: int, low: int | Fraction, high: int | Fraction | None = None) -> Interval:
+        """So many messages in each ``low``, a time, or at best in each ``high``."""
+        rate = _rate(messages, low)
+        return cls(rate, rate if high is None or high == low else _rate(messages, high))
 
     @property
     def is_exact(self) -> bool:
@@ -33,19 +34,27 @@ class Interval:
 
     def times(self, count: int) -> Interval:
         """The same ``count`` times over, beside each other."""
-        return Interval(*(None if bound is None else bound * count for bound in (self.low, self.high)))
+        if count == 1:
+            return self
+        low = None if self.low is None else self.low * count
+        if self.high is self.low:
+            return Interval(low, low)
+        return Interval(low, None if self.high is None else self.high * count)
 
 
 UNBOUNDED = Interval(None, None)
 
 
-def _rate(messages: int, seconds: Fraction) -> Fraction | None:
-    return None if seconds == 0 else messages / seconds
+def _rate(messages: int, time: int | Fraction) -> Fraction | None:
+    return None if time == 0 else Fraction(messages, time)
 
 
 def least(intervals: Iterable[Interval]) -> Interval:
     """The rate of what has to pass all of them."""
-    known = list(intervals)
-    lows = [each.low for each in known if each.low is not None]
-    highs = [each.high for each in known if each.high is not None]
-    return Interval(min(lows, default=None), min(highs, default=None))
+    known = [each for each in intervals if each is not UNBOUNDED]
+    if len(known) == 1:
+        return known[0]
+    low = min((each.low for each in known if each.low is not None), default=None)
+    if all(each.high is each.low for each in known):
+        return Interval(low, low)
+    return Interval(low, min((each.high for each in known if each.high is not None), default=None))

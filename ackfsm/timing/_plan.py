@@ -10,6 +10,7 @@ from typing import Final
 
 from ackfsm.timing._closed_form import delivering, passing, publishing
 from ackfsm.timing._interval import Interval
+from ackfsm.timing._ticks import Ticks, ticks_of
 from ackfsm.timing._waits import Waits
 from ackfsm.timing._workload import RESOURCES, Workload
 
@@ -20,6 +21,7 @@ __all__ = [
     "has_default_threshold",
     "plan",
     "planned",
+    "publish_rate",
     "publish_side",
     "window_that_fills",
 ]
@@ -83,11 +85,21 @@ def planned(
     return Plan(
         publish=publish(work, waits),
         deliver=deliver(work, waits),
-        rate=passing(work, waits),
+        rate=_a_second(passing, work, waits),
         confirmation=_confirmation(work, waits),
         delivery=_delivery(work, waits),
         fills=fills(work, waits),
     )
+
+
+def publish_rate(work: Workload, waits: Waits) -> Interval:
+    """What the producers get to the broker, in messages a second."""
+    return _a_second(publishing, work, waits)
+
+
+def _a_second(rate: Callable[[Ticks, Waits], Interval], work: Workload, waits: Waits) -> Interval:
+    ticks = ticks_of(work)
+    return rate(ticks, waits).times(ticks.a_second)
 
 
 def publish_side(work: Workload, waits: Waits) -> Side:
@@ -104,7 +116,7 @@ def deliver_side(work: Workload, waits: Waits) -> Side:
 class _Rate:
     """The rate of one side, and what may bind it: nothing else changes it."""
 
-    of: Callable[[Workload, Waits], Interval]
+    of: Callable[[Ticks, Waits], Interval]
     bounds: frozenset[str]
 
 
@@ -135,7 +147,7 @@ class _Case:
     """A workload and what waits for what, without what is named."""
 
     without: str
-    work: Workload
+    work: Ticks
     waits: Waits
 
     def relaxed(self, bounds: frozenset[str]) -> Iterator[_Case]:
@@ -147,17 +159,20 @@ class _Case:
             yield _Case(_WINDOW, work, dataclasses.replace(waits, window=None, threshold=None))
         if _PREFETCH in bounds and waits.prefetch is not None:
             yield _Case(_PREFETCH, work, dataclasses.replace(waits, prefetch=None))
-        for resource, free in RESOURCES.items():
-            if resource in bounds and any(getattr(work, name) != value for name, value in free.items()):
+        for resource in RESOURCES:
+            if resource in bounds and work.costs(resource):
                 yield _Case(resource, work.without(resource), waits)
 
 
 def _side(rate: _Rate, work: Workload, waits: Waits) -> Side:
-    now, found = rate.of(work, waits), _binding(rate, _Case("", work, waits))
+    case = _Case("", ticks_of(work), waits)
+    found = _binding(rate, case)
+    now = rate.of(case.work, waits).times(case.work.a_second)
     if found is None:
         return Side(now, "", now, "")
     after = _binding(rate, found)
-    return Side(now, found.without, rate.of(found.work, found.waits), after.without if after else "")
+    later = rate.of(found.work, found.waits).times(case.work.a_second)
+    return Side(now, found.without, later, after.without if after else "")
 
 
 def _binding(rate: _Rate, case: _Case) -> _Case | None:
@@ -216,12 +231,12 @@ def window_that_fills(work: Workload, waits: Waits) -> int | None:
     """
     if waits.next_send_after != "window":
         return None
-    third = has_default_threshold(waits)
+    third, ticks = has_default_threshold(waits), ticks_of(work)
 
     def high(window: int | None) -> tuple[bool, Fraction]:
         threshold = _third(window) if third and window is not None else waits.threshold
         of = dataclasses.replace(waits, window=window, threshold=None if window is None else threshold)
-        return _order(publishing(work, of))
+        return _order(publishing(ticks, of))
 
     unbounded, most = high(None), 1
     while most < _MOST and high(most) < unbounded:

@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, InputError, SendMode
-from ackfsm.timing._closed_form import publishing
 from ackfsm.timing._interval import Interval
-from ackfsm.timing._plan import Side, publish_side
+from ackfsm.timing._plan import Side, publish_rate, publish_side
 from ackfsm.timing._waits import waits_of
 from ackfsm.timing._workload import RESOURCES, Workload
 
@@ -58,7 +57,7 @@ def ways_of_sending(
         waits = waits_of(specification, found)
         for per_commit in commits or (None,):
             of = work if per_commit is None else dataclasses.replace(work, messages_per_commit=per_commit)
-            alone = {name: publishing(of.only(name), waits) for name in RESOURCES if name in _OF_THE_NETWORK}
+            alone = {name: publish_rate(of.only(name), waits) for name in RESOURCES if name in _OF_THE_NETWORK}
             yield Way(otherwise, per_commit, publish_side(of, waits), alone)
 
 

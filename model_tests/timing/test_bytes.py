@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from ackfsm import cli, tables
 from ackfsm.terms import InputError
 from ackfsm.timing import Grid, Interval, Waits, Workload, in_messages, plan, plan_cells, read_dimension, waits_of
-from ackfsm.timing._closed_form import publishing
+from ackfsm.timing._plan import publish_rate
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.timing.test_plan import WAITS, WORKS
 
@@ -110,15 +110,15 @@ def test_credit_holds_up_whoever_does_not_wait_for_answers() -> None:
         "transaction": 1050,
     }
     transacted = waits_of(shipped(), shipped().configure("artemis", {"ack_mode": "SESSION_TRANSACTED"}))
-    longer = publishing(dataclasses.replace(work, messages_per_commit=22), transacted)
+    longer = publish_rate(dataclasses.replace(work, messages_per_commit=22), transacted)
     assert longer == Interval(Fraction(22 * 1000, 40), Fraction(1050))
 
 
 @settings(max_examples=300)
 @given(WORKS, WAITS)
 def test_credit_never_makes_anything_faster(work: Workload, waits: Waits) -> None:
-    free = publishing(dataclasses.replace(work, credit=None), waits)
-    held = publishing(work, waits)
+    free = publish_rate(dataclasses.replace(work, credit=None), waits)
+    held = publish_rate(work, waits)
     for bound in ("low", "high"):
         least, most = getattr(held, bound), getattr(free, bound)
         assert most is None or (least is not None and least <= most)

@@ -14,6 +14,7 @@ from ackfsm import cli, tables
 from ackfsm.terms import InputError, SpecError
 from ackfsm.timing import RESOURCES, Interval, Plan, Waits, Workload, plan, waits_of, window_that_fills
 from ackfsm.timing._plan import _DELIVERING, _PUBLISHING
+from ackfsm.timing._ticks import ticks_of
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
 MILLISECOND = Fraction(1, 1000)
@@ -167,9 +168,23 @@ WAITS = st.builds(
 @settings(max_examples=300)
 @given(WORKS, WAITS, st.sampled_from(sorted(RESOURCES)))
 def test_what_is_no_bound_of_a_side_does_not_change_its_rate(work: Workload, found: Waits, resource: str) -> None:
-    free = work.without(resource)
+    ticks = ticks_of(work)
+    free = ticks.without(resource)
     for side in (_PUBLISHING, _DELIVERING):
-        assert resource in side.bounds or side.of(work, found) == side.of(free, found)
+        assert resource in side.bounds or side.of(ticks, found) == side.of(free, found)
+
+
+@settings(max_examples=100)
+@given(WORKS, st.sampled_from(sorted(RESOURCES)))
+def test_ticks_are_the_times_and_what_costs_nothing_is_the_same_in_both(work: Workload, resource: str) -> None:
+    ticks = ticks_of(work)
+    assert Fraction(ticks.rtt, ticks.a_second) == work.rtt
+    assert Fraction(ticks.transmission, ticks.a_second) == work.transmission
+    assert Fraction(ticks.interval, ticks.a_second) == work.interval
+    free, other = ticks.without(resource), ticks_of(work.without(resource))
+    for name in ("rtt", "transmission", "transmission_back", "sync_time", "timer", "interval"):
+        assert Fraction(getattr(free, name), free.a_second) == Fraction(getattr(other, name), other.a_second)
+    assert not free.costs(resource)
 
 
 @settings(max_examples=60)
