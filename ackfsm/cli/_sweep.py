@@ -31,7 +31,7 @@ from ackfsm.terms import InputError
 from ackfsm.text import shown
 
 if TYPE_CHECKING:
-    from ackfsm.views.sweep_curves import Curves
+    from ackfsm.views.curves import Curves
 
 __all__ = ["add_sweep", "is_swept", "sweep"]
 

@@ -6,7 +6,7 @@ import io
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from ackfsm.views.sweep_curves import Axis, Curves, label
+from ackfsm.views.curves import Axis, Curves, label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,15 +41,24 @@ def plotted(curves: Curves, form: str) -> bytes:
         mpl.rcParams.update(_LOOK)
         figure = Figure(_INCHES, layout="constrained")
         axes = figure.add_subplot()
+        style: dict[str, Any] = {"linestyle": "none", "alpha": 0.7} if curves.dots else {}
         for mark, curve in zip(_MARKS, curves.curves, strict=False):
-            (line,) = axes.plot(curve.xs, curve.high, marker=mark, markersize=4, label=curve.name)
+            (line,) = axes.plot(curve.xs, curve.high, marker=mark, markersize=4, label=curve.name, **style)
             if curve.low != curve.high:
                 axes.fill_between(curve.xs, curve.low, curve.high, color=line.get_color(), alpha=0.2, linewidth=0)
+        _guide(axes, curves)
         _dress(axes, curves)
         out = io.BytesIO()
         metadata = {"Date": None, "Creator": None} if form == "svg" else {"Software": None}
         figure.savefig(out, format=form, dpi=_DPI, metadata=metadata)
     return out.getvalue()
+
+
+def _guide(axes: Axes, curves: Curves) -> None:
+    xs = [x for curve in curves.curves for x in curve.xs]
+    for part in curves.guides:
+        ends = min(xs), max(xs)
+        axes.plot(ends, [x * part for x in ends], color="0.3" if part == 1 else "0.7", linewidth=0.8, zorder=1)
 
 
 def _dress(axes: Axes, curves: Curves) -> None:

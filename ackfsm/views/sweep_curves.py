@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
@@ -11,14 +9,12 @@ from typing import Final
 from ackfsm.terms import InputError
 from ackfsm.text import parse_size
 from ackfsm.timing import Dimension, Grid, Row
+from ackfsm.views.curves import Axis, Curve, Curves, is_wide
 
-__all__ = ["MOST_CURVES", "Axis", "Curve", "Curves", "curves_of", "is_wide", "label"]
+__all__ = ["MOST_CURVES", "curves_of"]
 
 MOST_CURVES: Final = 8
 """So many curves can be told from each other."""
-
-_WIDE: Final = 20
-"""An axis is in powers of ten from a largest number on that is so many times the smallest."""
 
 _UNITS: Final = {
     "bandwidth": "b/s",
@@ -28,34 +24,6 @@ _UNITS: Final = {
 }
 
 _WORDS: Final = {"rtt": "round trip", "per_commit": "messages of a transaction"}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Axis:
-    """What an axis has, in which unit (empty: a count), and whether it is in powers of ten."""
-
-    name: str
-    unit: str
-    is_logarithmic: bool
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Curve:
-    """Points in their order; where only bounds of a rate are known, ``low`` is below ``high``."""
-
-    name: str
-    xs: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Curves:
-    """A picture of rates, in messages a second."""
-
-    x: Axis
-    y: Axis
-    curves: Sequence[Curve]
 
 
 def curves_of(grid: Grid, rows: Sequence[Row]) -> Curves:
@@ -116,22 +84,3 @@ def _numbers(dimension: Dimension) -> dict[str, float]:
     return {
         value: float(each) for value, each in pairs if isinstance(each, int | Fraction) and not isinstance(each, bool)
     }
-
-
-def is_wide(numbers: Sequence[float]) -> bool:
-    """Whether an axis of these is in powers of ten."""
-    return min(numbers) > 0 and max(numbers) / min(numbers) >= _WIDE
-
-
-_PREFIXES: Final = {4: "T", 3: "G", 2: "M", 1: "k", 0: "", -1: "m", -2: "µ", -3: "n"}
-
-
-def label(number: float, unit: str = "") -> str:
-    """A number with three digits, with a prefix of its unit: ``89.5 k``, ``100 µs``."""
-    power = 0 if number == 0 else math.floor(math.log10(abs(number) * (1 + _ROUNDING)) / 3)
-    power = min(max(power, min(_PREFIXES)), max(_PREFIXES))
-    return f"{number / 1000.0**power:.3g} {_PREFIXES[power]}{unit}".rstrip()
-
-
-_ROUNDING: Final = 1e-9
-"""A power of ten that is a little too small is one."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.text import Text
 
-from ackfsm.views.sweep_curves import Axis, Curves, label
+from ackfsm.views.curves import Axis, Curves, label
 
 __all__ = ["text_plot"]
 

@@ -9,8 +9,9 @@ import pytest
 from ackfsm import cli
 from ackfsm.terms import InputError
 from ackfsm.timing import Row, plan_cells
+from ackfsm.views.curves import Axis, Curve, Curves, label
 from ackfsm.views.plot import plotted
-from ackfsm.views.sweep_curves import Axis, Curve, Curves, curves_of, label
+from ackfsm.views.sweep_curves import curves_of
 from ackfsm.views.text_plot import text_plot
 from model_tests.support.tables import shipped
 from model_tests.timing.test_sweep import grid
