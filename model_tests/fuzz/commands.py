@@ -186,10 +186,12 @@ def _plan_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     }
     more = {"group-commit": None, "no-group-commit": None, "json": None, **simulated}
     words = ["plan", *draw_(_options(5, **_CONFIGURED, **load, **network, **times, **more))]
-    output = st.one_of(laboratory.output(), st.just(str(laboratory.folder / "out.csv")))
+    output, plot = (
+        st.one_of(laboratory.output(), st.just(str(laboratory.folder / name))) for name in ("out.csv", "out.svg")
+    )
     return [
         *words,
-        *draw_(_options(3, sweep=mostly(_SWEPT), jobs=mostly(("1",)), output=output, plot=mostly(("-", "x.txt")))),
+        *draw_(_options(3, sweep=mostly(_SWEPT), jobs=mostly(("1",)), output=output, plot=plot)),
     ]
 
 
