@@ -7,7 +7,7 @@ The question, the choices and what is left out: ``docs/decisions/advice.md``.
 
 from ackfsm.advice._advise import RATE, Advice, Failure, GivenUp, Proposal, advise
 from ackfsm.advice._answers import Answer, AnswerCache, Question
-from ackfsm.advice._candidates import Candidate
+from ackfsm.advice._candidates import Candidate, all_candidates
 from ackfsm.advice._front import Front, Point, front
 from ackfsm.advice._needs import Need, needs_of, read_needs
 from ackfsm.advice._request import Request
@@ -27,6 +27,7 @@ __all__ = [
     "Question",
     "Request",
     "advise",
+    "all_candidates",
     "front",
     "needs_of",
     "read_needs",

@@ -17,7 +17,6 @@ from ackfsm.advice._answers import Answer, AnswerCache, Question, Searches
 from ackfsm.advice._candidates import Candidate, all_candidates
 from ackfsm.advice._needs import Need
 from ackfsm.advice._request import Request
-from ackfsm.advice._table import AdviceTable, read_table
 from ackfsm.batch import ProgressBar, batch, chunks
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
@@ -82,7 +81,7 @@ class Advice:
         proposals: those that give what is needed, the cheapest first.
         failures: the nearest of those that do not: cheaper, and one need short.
         undecided: those of which a search met its bound.
-        given_up: where there is no proposal, what would have to be given up; empty if nothing was found.
+        given_up: where there is no proposal and nothing is undecided, what would have to be given up.
     """
 
     request: Request
@@ -108,28 +107,26 @@ def advise(  # noqa: PLR0913 - where and how to do it
     Raises :class:`InputError` for settings or an interface that do not exist, and where no configuration is legal.
     """
     with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
-        table = read_table(specification, directory)
-        return _Advisor(specification, request, Searches(work, cache), table).advice()
+        every = all_candidates(specification, request, directory)
+        return _Advisor(request, Searches(work, cache)).advice(every)
 
 
 class _Advisor:
-    def __init__(self, specification: Specification, request: Request, searches: Searches, table: AdviceTable) -> None:
-        self._specification = specification
+    def __init__(self, request: Request, searches: Searches) -> None:
         self._request = request
         self._searches = searches
-        self._table = table
         self._levels = request.levels()
         self._watched = frozenset[str]().union(*(need.excluded_by for need in request.needs))
         self._found: dict[Candidate, tuple[Failure, ...] | Proposal] = {}
 
-    def advice(self) -> Advice:
-        every = sorted(all_candidates(self._specification, self._table, self._request), key=self._cost)
+    def advice(self, candidates: Sequence[Candidate]) -> Advice:
+        every = sorted(candidates, key=self._cost)
         fast = [each for each in every if each.gives(self._request.work.rate)]
         proposals = self._proposals(fast)
-        given_up = () if proposals else tuple(self._given_up(every))
         failed = [(each, found) for each, found in self._found.items() if not isinstance(found, Proposal)]
         refuted = [only for _, found in failed if (only := _only_failure(found)) is not None]
         undecided = [failure for _, found in failed for failure in found if _is_undecided(failure)]
+        given_up = () if proposals or undecided else tuple(self._given_up(every))
         return Advice(
             request=self._request,
             candidates=len(every),
@@ -223,7 +220,7 @@ class _Advisor:
         less = dataclasses.replace(request, needs=needs, work=work, most=1)
         if not needs:
             return GivenUp(tuple(chosen), Proposal(fast[0], 0)) if fast else None
-        advisor = _Advisor(self._specification, less, self._searches, self._table)
+        advisor = _Advisor(less, self._searches)
         found = advisor._proposals(fast)
         return GivenUp(tuple(chosen), found[0]) if found else None
 

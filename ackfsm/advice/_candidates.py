@@ -6,11 +6,12 @@ import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final
 
 from ackfsm import timing
 from ackfsm.advice._request import Request
-from ackfsm.advice._table import SIZES_OF_WORKLOADS, AdviceTable, Choice
+from ackfsm.advice._table import SIZES_OF_WORKLOADS, AdviceTable, Choice, read_table
 from ackfsm.engine.core.model import EngineModel
 from ackfsm.simulation import simulate
 from ackfsm.tables import ProfileTable, Specification
@@ -62,11 +63,13 @@ class Candidate:
         return rate is None or self.rate.low is None or self.rate.low >= rate
 
 
-def all_candidates(specification: Specification, table: AdviceTable, request: Request) -> list[Candidate]:
+def all_candidates(specification: Specification, request: Request, directory: Path | None = None) -> list[Candidate]:
     """The legal configurations, each once, with the sizes that the load of ``request`` asks for.
 
-    Raises :class:`InputError` for settings that do not exist, and where no configuration is legal.
+    Raises :class:`InputError` for settings that do not exist, and where no configuration is legal; and
+    :class:`ackfsm.terms.SpecError` for what is wrong in ``advice.yaml`` of ``spec/`` (or of ``directory``).
     """
+    table = read_table(specification, directory)
     found = [
         candidate
         for profile in request.profiles

@@ -11,7 +11,6 @@ from ackfsm.advice._answers import Answer, AnswerCache, Question, Searches
 from ackfsm.advice._candidates import Candidate, all_candidates
 from ackfsm.advice._needs import Need
 from ackfsm.advice._request import Request
-from ackfsm.advice._table import read_table
 from ackfsm.batch import ProgressBar, batch
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
@@ -58,7 +57,7 @@ def front(  # noqa: PLR0913 - where and how to do it
     Raises as :func:`ackfsm.advice.advise`.
     """
     with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
-        every = all_candidates(specification, read_table(specification, directory), request)
+        every = all_candidates(specification, request, directory)
         return _Front(request, Searches(work, cache)).of(every)
 
 

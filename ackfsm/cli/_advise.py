@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Group
 
-from ackfsm.cli._exit_codes import AS_PROMISED, UNDETERMINED, USAGE
+from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import (
     Commands,
     add_configuration,
@@ -21,7 +21,7 @@ from ackfsm.cli._options import (
     settings_of,
     tables_of,
 )
-from ackfsm.cli._output import emit, note, progress_bars, write_then_report, written_lines
+from ackfsm.cli._output import emit, progress_bars, write_then_report, written_lines
 from ackfsm.cli._plot import check_plot, plot_files, plot_on_screen
 from ackfsm.cli._workload import add_workload, workload_of
 from ackfsm.files import write_files
@@ -89,7 +89,7 @@ def add_advise(commands: Commands) -> None:
 
 def _advise(arguments: argparse.Namespace) -> int:
     from ackfsm import advice
-    from ackfsm.views.advise import advice_json, advice_screen, refusal
+    from ackfsm.views.advise import advice_json, advice_screen
 
     specification = tables_of(arguments)
     if arguments.plot is not None and not arguments.front:
@@ -98,12 +98,7 @@ def _advise(arguments: argparse.Namespace) -> int:
         return _front(arguments, specification)
     found = _found(arguments, specification, advice.advise)
     emit(arguments, advice_json(specification, found), lambda: advice_screen(specification, found))
-    if found.proposals:
-        return AS_PROMISED
-    if found.undecided:
-        return UNDETERMINED
-    note(f"ackfsm advise: {refusal(found)}")
-    return USAGE
+    return result_code(violated=not found.proposals and not found.undecided, undetermined=not found.proposals)
 
 
 _Found = TypeVar("_Found")

@@ -20,7 +20,9 @@ __all__ = [
 
 AS_PROMISED: Final = 0
 VIOLATION: Final = 1
-"""A promise is broken, a claim refuted, a history invalid, a journal damaged; nothing else ends with this code."""
+"""A promise is broken, a claim refuted, a history invalid, a journal damaged, a need met by no configuration.
+
+Nothing else ends with this code."""
 USAGE: Final = 2
 """The input is at fault: an option, a setting, a file."""
 UNDETERMINED: Final = 3

@@ -18,7 +18,7 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ackfsm.views.sweep_curves import Curves
+    from ackfsm.views.curves import Curves
 
 __all__ = ["check_plot", "plot_files", "plot_on_screen"]
 

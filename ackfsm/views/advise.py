@@ -17,7 +17,7 @@ from ackfsm.terms import Configuration, Fault
 from ackfsm.views._lines import hanging
 from ackfsm.views.plan import duration, rate_json, rate_text
 
-__all__ = ["advice_json", "advice_screen", "candidate_json", "changes_text", "check_line", "proved_for", "refusal"]
+__all__ = ["advice_json", "advice_screen", "candidate_json", "changes_text", "check_line", "proved_for"]
 
 
 def advice_screen(specification: Specification, advice: Advice) -> RenderableType:
@@ -39,7 +39,7 @@ def _heading(advice: Advice) -> Text:
             f"undecided: {_of(request)} may give {_asked(request)}, as far as was searched", style="bold yellow"
         )
     if not count:
-        return Text(f"none: no configuration of {_of(request)} gives {_asked(request)}", style="bold red")
+        return Text(_none(advice), style="bold red")
     return Text(f"{_of(request)}: to have {_asked(request)}, take", style="bold green")
 
 
@@ -176,12 +176,10 @@ def proved_for(request: Request) -> str:
     return f"A proof is of {messages}{consumers}; {faults}, {times}."
 
 
-def refusal(advice: Advice) -> str:
-    """One sentence for an advice without a proposal."""
+def _none(advice: Advice) -> str:
     request = advice.request
     least = " or ".join(_without(request, each) for each in advice.given_up[:2])
-    remedy = f"; give up {least}" if least else ""
-    return f"no configuration of {_of(request)} gives {_asked(request)}{remedy}"
+    return f"none: no configuration of {_of(request)} gives {_asked(request)}" + (f"; give up {least}" if least else "")
 
 
 def advice_json(specification: Specification, advice: Advice) -> dict[str, Any]:

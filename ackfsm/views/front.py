@@ -12,8 +12,9 @@ from rich.text import Text
 from ackfsm.advice import Front, Point
 from ackfsm.terms import InputError
 from ackfsm.views.advise import candidate_json, changes_text, proved_for
+from ackfsm.views.curves import Axis, Curve, Curves, is_wide
 from ackfsm.views.plan import duration, rate_text
-from ackfsm.views.sweep_curves import MOST_CURVES, Axis, Curve, Curves, is_wide
+from ackfsm.views.sweep_curves import MOST_CURVES
 
 __all__ = ["curves_of_front", "front_json", "front_screen"]
 

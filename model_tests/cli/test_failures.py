@@ -49,6 +49,7 @@ COMMANDS = {
     "claims": ("claims --id C02 --jobs 1 --max-states 5", None),
     "matrix": (TINY_MATRIX, UNDETERMINED),
     "plan": ("plan", AS_PROMISED),
+    "advise": ("advise --need no-loss --profile rabbitmq --messages 1 --max-faults 1 --jobs 1", AS_PROMISED),
     "verify": ("verify {history}", UNDETERMINED),
     "draw": ("draw delivery", AS_PROMISED),
     "export": ("export --max-faults 0", AS_PROMISED),

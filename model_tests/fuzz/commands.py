@@ -79,7 +79,21 @@ KINDS = (
     *("foreign",) * 3,
     *("guess",) * 2,
     *("journal",) * 3,
-    *("explain", "explain", "draw", "export", "claims", "matrix", "plan", "plan", "systems", "where", "where", "odd"),
+    *(
+        "explain",
+        "explain",
+        "draw",
+        "export",
+        "claims",
+        "matrix",
+        "plan",
+        "plan",
+        "advise",
+        "systems",
+        "where",
+        "where",
+        "odd",
+    ),
 )
 """What command lines are drawn of, as often as they are."""
 
@@ -195,6 +209,26 @@ def _plan_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     ]
 
 
+def _advise_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    """Of a system with one way of sending and acknowledging, so that there is little to be searched."""
+    del laboratory
+    profile = draw_(mostly(("artemis", "rabbitmq", "jms")))
+    fixed = [f"--set={key}" for key in ("send_mode=blocking", "consumption=receive", "delivery_mode=PERSISTENT")]
+    options = _options(
+        4,
+        need=mostly(("no-loss", "order,no-loss", "exactly-once", "atomic")),
+        rate=mostly(("1", "4000", "1000000")),
+        rtt=mostly(("0.25ms", "2 s")),
+        messages=mostly(("1",)),
+        most=mostly(("1", "2")),
+        fault=mostly(("broker_crash", "consumer_crash")),
+        front=None,
+        plot=mostly(("-", "x.txt")),
+        json=None,
+    )
+    return ["advise", "--profile", profile, *fixed, "--jobs", "1", "--max-faults", "1", *draw_(options)]
+
+
 _SWEPT = (
     "rtt=0.1ms..100ms*10",
     "message-size=1,4KiB",
@@ -250,6 +284,7 @@ _LINES: Mapping[str, Callable[[st.DrawFn, Laboratory], list[str]]] = {
     "claims": _claims_line,
     "matrix": _matrix_line,
     "plan": _plan_line,
+    "advise": _advise_line,
     "systems": _systems_line,
     "where": _where_line,
     "odd": _odd_line,

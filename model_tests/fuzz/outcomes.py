@@ -141,6 +141,13 @@ def _of_journal(answer: Any) -> int:
     return {"whole": 0, "damaged": VIOLATION}.get(answer["verdict"], UNDETERMINED)
 
 
+def _of_advise(answer: Any) -> int:
+    """Of a front, which is an answer; of an advice, whether there is a proposal."""
+    if "points" in answer or answer["proposals"]:
+        return 0
+    return UNDETERMINED if answer["undecided"] else VIOLATION
+
+
 _MEANING: Mapping[str, Callable[[Any], int]] = {
     "check": _of_check,
     "explain": _of_explain,
@@ -149,6 +156,7 @@ _MEANING: Mapping[str, Callable[[Any], int]] = {
     "claims": _of_claims,
     "matrix": _of_matrix,
     "plan": lambda _: 0,
+    "advise": _of_advise,
     "systems": _of_systems,
     "journal": _of_journal,
 }
