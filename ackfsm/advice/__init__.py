@@ -11,9 +11,12 @@ from ackfsm.advice._candidates import Candidate, all_candidates
 from ackfsm.advice._front import Front, Point, front
 from ackfsm.advice._needs import Need, needs_of, read_needs
 from ackfsm.advice._request import Request
+from ackfsm.advice._snippets import CANNOT, UNSAID, Snippet, Snippets, snippets_of
 
 __all__ = [
+    "CANNOT",
     "RATE",
+    "UNSAID",
     "Advice",
     "Answer",
     "AnswerCache",
@@ -26,9 +29,12 @@ __all__ = [
     "Proposal",
     "Question",
     "Request",
+    "Snippet",
+    "Snippets",
     "advise",
     "all_candidates",
     "front",
     "needs_of",
     "read_needs",
+    "snippets_of",
 ]

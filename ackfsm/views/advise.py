@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from ackfsm.advice import Advice, Candidate, Failure, GivenUp, Proposal, Request
+from ackfsm.advice import Advice, Candidate, Failure, GivenUp, Proposal, Request, Snippet, snippets_of
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification, format_value
 from ackfsm.terms import Configuration, Fault
@@ -66,6 +66,24 @@ def _proposals(specification: Specification, advice: Advice) -> Iterator[Rendera
         yield Text.assemble((f"{number}  ", "bold"), _cost(proposal.candidate))
         yield Padding(_what(proposal.candidate), (0, 0, 0, 3))
         yield Padding(_proof(specification, advice.request, proposal), (0, 0, 0, 3))
+        if number == 1:
+            yield Padding(Group(*_snippets(specification, proposal.candidate)), (0, 0, 0, 3))
+
+
+def _snippets(specification: Specification, candidate: Candidate) -> Iterator[Text]:
+    for snippet in _written(specification, candidate):
+        yield Text(f"{snippet.where}:")
+        yield Text(snippet.text, style="green", overflow="fold")
+
+
+def _written(specification: Specification, candidate: Candidate) -> tuple[Snippet, ...]:
+    return snippets_of(
+        specification,
+        candidate.configuration,
+        per_commit=candidate.work.messages_per_commit,
+        per_acknowledge=candidate.work.messages_per_acknowledge,
+        message_size=candidate.work.message_size,
+    )
 
 
 def _cost(candidate: Candidate) -> str:
@@ -215,7 +233,15 @@ def candidate_json(candidate: Candidate) -> Mapping[str, Any]:
 
 def _proposal_json(specification: Specification, request: Request, proposal: Proposal) -> dict[str, Any]:
     line = check_line(specification, request, proposal.candidate.configuration)
-    return {**candidate_json(proposal.candidate), "states": proposal.states, "proof": line}
+    return {
+        **candidate_json(proposal.candidate),
+        "states": proposal.states,
+        "proof": line,
+        "snippets": [
+            {"where": each.where, "text": each.text, "sets": sorted(each.sets)}
+            for each in _written(specification, proposal.candidate)
+        ],
+    }
 
 
 def _failure_json(failure: Failure) -> dict[str, Any]:
