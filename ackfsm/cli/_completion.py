@@ -93,6 +93,12 @@ def _spreads(prefix: str, **_: Any) -> list[str]:
     return [f"{name}={how}" for how in SPREADS] if equals else [f"{each}=" for each in SPREAD_TIMES]
 
 
+def _plan_faults(**_: Any) -> list[str]:
+    from ackfsm.cli._simulate import FAULTS
+
+    return [*FAULTS]
+
+
 def _own_names() -> list[str]:
     table = _profile()
     return [] if table is None else [name.name for name in table.names.values()]
@@ -194,6 +200,7 @@ _OF_OPTION: Final[Mapping[str, _Completer]] = MappingProxyType(
 
 _OF_COMMAND: Final[Mapping[tuple[str, str], _Completer]] = MappingProxyType(
     {
+        ("plan", "fault"): _plan_faults,
         ("verify", "faults"): _list_of(Fault, "recorded", "any"),
         ("draw", "form"): _drawings,
         ("export", "form"): _exports,

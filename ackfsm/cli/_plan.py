@@ -11,7 +11,7 @@ from ackfsm import timing
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_configuration, command, settings_of, tables_of
 from ackfsm.cli._output import emit
-from ackfsm.cli._simulate import add_simulation, check_simulation, simulated
+from ackfsm.cli._simulate import add_simulation, check_simulation, simulated, simulated_fault
 from ackfsm.cli._sweep import add_sweep, is_swept, sweep
 from ackfsm.cli._workload import add_workload, workload_of
 from ackfsm.terms import InputError
@@ -60,10 +60,15 @@ def _plan(arguments: argparse.Namespace) -> int:
         Text(f"{size} is {messages} with messages of {work.message_size:,} bytes.") for size, messages in counted.told
     ]
     if arguments.simulate is not None:
+        from ackfsm.views.plan_fault import fault_json, fault_screen
         from ackfsm.views.plan_simulated import simulation_json, simulation_screen
 
         runs = simulated(specification, configuration, work, arguments, spreads)
         told["simulated"] = simulation_json(found, *runs, arguments.seed or 1, spreads)
         screens.append(simulation_screen(found, *runs))
+        if arguments.fault_at is not None:
+            broken = simulated_fault(specification, configuration, work, arguments, spreads)
+            told["simulated"]["fault"] = fault_json(broken)
+            screens.append(fault_screen(broken))
     emit(arguments, told, lambda: Group(*screens))
     return AS_PROMISED

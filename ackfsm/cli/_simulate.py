@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from ackfsm import throughput
 from ackfsm.cli._options import at_least
 from ackfsm.cli._output import progress_line
 from ackfsm.tables import Specification
@@ -14,13 +16,17 @@ from ackfsm.text import meant, quoted
 from ackfsm.timing import SPREAD_TIMES, Spread, Workload
 
 if TYPE_CHECKING:
-    from ackfsm.simulation import Simulated
+    from ackfsm.simulation import FaultRun, Simulated
 
-__all__ = ["SPREADS", "add_simulation", "check_simulation", "simulated"]
+__all__ = ["FAULTS", "SPREADS", "add_simulation", "check_simulation", "simulated", "simulated_fault"]
 
 SPREADS: Final = tuple(spread.name.lower() for spread in Spread)
 _MOST: Final = 10_000_000
 """Messages, each of which leaves four times in memory."""
+_MOST_WITH_FAULT: Final = 100_000
+"""Messages that the engine simulates in a minute."""
+FAULTS: Final = ("broker_crash", "broker_kill", "producer_link_loss", "consumer_link_loss")
+"""Those of :data:`ackfsm.simulation.FAULTS`, which needs NumPy to be imported."""
 
 
 def add_simulation(parser: argparse.ArgumentParser) -> None:
@@ -41,16 +47,32 @@ def add_simulation(parser: argparse.ArgumentParser) -> None:
         dest="spreads",
         help=f"{', '.join(SPREAD_TIMES)} is {', '.join(SPREADS)} around its mean; may be repeated",
     )
+    group.add_argument(
+        "--fault-at", metavar="TIME", help="in another run, of the engine, a fault happens after so much virtual time"
+    )
+    group.add_argument("--fault", metavar="WHAT", help=f"{', '.join(FAULTS)} (default: broker_crash)")
+    group.add_argument("--recovery", metavar="TIME", help="it is repaired so much later (default: 1s)")
 
 
 def check_simulation(arguments: argparse.Namespace) -> Mapping[str, Spread]:
     """How times are spread.  Raises :class:`InputError` naming the option that is at fault, or that does nothing."""
     spreads = dict(map(_spread, arguments.spreads))
-    if arguments.simulate is None and (arguments.spreads or arguments.seed is not None):
-        option = "--spread" if arguments.spreads else "--seed"
+    given = {
+        "--spread": bool(arguments.spreads),
+        **{f"--{name}": getattr(arguments, name.replace("-", "_")) is not None for name in ("seed", "fault-at")},
+    }
+    option = next((option for option, is_given in given.items() if is_given), None)
+    if arguments.simulate is None and option is not None:
         raise InputError(f"{option} is for a simulation; add --simulate N, or leave {option} out")
-    if (arguments.simulate or 1) > _MOST:
-        raise InputError(f"--simulate: {arguments.simulate:,} messages are too many to be kept; at most {_MOST:,}")
+    for option in ("fault", "recovery"):
+        if arguments.fault_at is None and getattr(arguments, option) is not None:
+            raise InputError(f"--{option} is of a fault; say with --fault-at TIME when it happens")
+    most = _MOST if arguments.fault_at is None else _MOST_WITH_FAULT
+    if (arguments.simulate or 1) > most:
+        raise InputError(f"--simulate: {arguments.simulate:,} messages are too many; take at most {most:,}")
+    if arguments.fault is not None and arguments.fault not in FAULTS:
+        hint = meant(arguments.fault, FAULTS)
+        raise InputError(f"--fault: {quoted(arguments.fault)} is none of {', '.join(FAULTS)}{hint}")
     return spreads
 
 
@@ -90,3 +112,36 @@ def simulated(
             for alone in (False, True)
         )
     return together, apart
+
+
+def simulated_fault(
+    specification: Specification,
+    configuration: Configuration,
+    work: Workload,
+    arguments: argparse.Namespace,
+    spreads: Mapping[str, Spread],
+) -> FaultRun:
+    """The run with a fault.  Raises :class:`InputError` naming the option that is no time or cannot be."""
+    from ackfsm.simulation import simulate_fault
+
+    at, recovery = _time(arguments.fault_at, "--fault-at"), _time(arguments.recovery or "1s", "--recovery")
+    with progress_line("simulating a fault, messages sent so far") as progress:
+        try:
+            return simulate_fault(
+                *(specification, configuration, work, arguments.simulate),
+                at=at,
+                recovery=recovery,
+                fault=arguments.fault or FAULTS[0],
+                spreads=spreads,
+                seed=arguments.seed or 1,
+                progress=progress,
+            )
+        except InputError as error:
+            raise InputError(f"--fault-at: {error}") from None
+
+
+def _time(text: str, option: str) -> Fraction:
+    try:
+        return throughput.parse_duration(text)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None

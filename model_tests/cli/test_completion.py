@@ -29,6 +29,7 @@ OFFERED = {
     "ackfsm plan --sweep publish_w": {"publish_window="},
     "ackfsm plan --spread sync": {"sync_time="},
     "ackfsm plan --spread rtt=e": {"rtt=exponential"},
+    "ackfsm plan --fault producer": {"producer_link_loss"},
     "ackfsm check --set queue_durable=": {"queue_durable=true", "queue_durable=false"},
     "ackfsm check --profile artemis --set blockOnDur": {"blockOnDurableSend="},
     "ackfsm check --fault broker_": {"broker_crash", "broker_kill"},

@@ -197,6 +197,9 @@ def _plan_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
         "simulate": mostly(("1", "40")),
         "seed": count,
         "spread": mostly(("rtt=uniform", "sync-time=exponential")),
+        "fault-at": time_,
+        "fault": mostly(("broker_kill", "consumer_link_loss")),
+        "recovery": time_,
     }
     more = {"group-commit": None, "no-group-commit": None, "json": None, **simulated}
     words = ["plan", *draw_(_options(5, **_CONFIGURED, **load, **network, **times, **more))]

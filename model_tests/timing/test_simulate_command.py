@@ -69,7 +69,7 @@ def test_the_screen_fits_into_80_columns(capsys: pytest.CaptureFixture[str]) -> 
     ("words", "said"),
     [
         (["--simulate", "0"], "'0' is not a whole number from 1"),
-        (["--simulate", "10000001"], "--simulate: 10,000,001 messages are too many to be kept; at most 10,000,000"),
+        (["--simulate", "10000001"], "--simulate: 10,000,001 messages are too many; take at most 10,000,000"),
         (["--seed", "3"], "--seed is for a simulation; add --simulate N, or leave --seed out"),
         (["--spread", "rtt=uniform"], "--spread is for a simulation; add --simulate N, or leave --spread out"),
         (["--simulate", "1", "--sweep", "rtt=1ms,2ms"], "--simulate is of one configuration"),
