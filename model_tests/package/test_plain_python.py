@@ -89,3 +89,13 @@ def test_a_rate_rests_on_arithmetic_alone_where_nothing_can_be_simulated(without
     else:
         assert blocking["sentence"].endswith("by arithmetic alone: to simulate it too, pip install 'ackfsm[explore]'")
         assert blocking["simulated"] is None
+
+
+def test_a_plan_needs_no_numpy_and_a_simulation_names_what_it_needs(without: Run) -> None:
+    assert without("-m", "ackfsm.cli", "plan").returncode == 0
+    done = without("-m", "ackfsm.cli", "plan", "--simulate", "50")
+    if without("-c", "import numpy").returncode == 0:
+        assert done.returncode == 0
+    else:
+        assert done.returncode == 2
+        assert "this needs the Python package numpy; install it with pip install 'ackfsm[explore]'" in done.stderr
