@@ -223,7 +223,6 @@ def _advise_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
         rate=mostly(("1", "4000", "1000000")),
         rtt=mostly(("0.25ms", "2 s")),
         messages=mostly(("1",)),
-        most=mostly(("1", "2")),
         fault=mostly(("broker_crash", "consumer_crash")),
         front=None,
         plot=mostly(("-", "x.txt")),
