@@ -20,7 +20,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.channel import Channel
 
 from ackfsm import matrix, tables
-from ackfsm.advice._snippets import CANNOT, UNSAID, Snippet, Snippets, snippets_of
+from ackfsm.advice import CANNOT, UNSAID, Snippet, Snippets, snippets_of
 from ackfsm.cli._options import settings_of
 from ackfsm.tables import Document, Specification, read_form
 from ackfsm.terms import Configuration, InputError, Profile, SpecError
