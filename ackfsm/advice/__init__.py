@@ -2,7 +2,6 @@
 
 :func:`advise` tries the configurations of a system in the order of what they cost, has each guarantee decided by
 exhaustive searches, and tells the first that give what is needed, with what fails of those that would cost less.
-:class:`Snippets` says how the users of a system ask for a configuration, in its own syntax (``spec/snippets``).
 The question, the choices and what is left out: ``docs/decisions/advice.md``.
 """
 
@@ -13,13 +12,10 @@ from ackfsm.advice._front import Front, Point, front
 from ackfsm.advice._needs import Need, needs_of, read_needs
 from ackfsm.advice._request import Request
 from ackfsm.advice._snippets import CANNOT, UNSAID, Snippet, Snippets, snippets_of
-from ackfsm.advice._snippets import CANNOT, UNSAID, Snippet, Snippets, snippets_of
 
 __all__ = [
     "CANNOT",
-    "CANNOT",
     "RATE",
-    "UNSAID",
     "UNSAID",
     "Advice",
     "Answer",
@@ -35,13 +31,10 @@ __all__ = [
     "Request",
     "Snippet",
     "Snippets",
-    "Snippet",
-    "Snippets",
     "advise",
     "all_candidates",
     "front",
     "needs_of",
     "read_needs",
-    "snippets_of",
     "snippets_of",
 ]
