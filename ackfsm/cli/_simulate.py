@@ -31,12 +31,13 @@ FAULTS: Final = ("broker_crash", "broker_kill", "producer_link_loss", "consumer_
 
 def add_simulation(parser: argparse.ArgumentParser) -> None:
     """The options of a simulation."""
-    group = parser.add_argument_group("a simulation beside the arithmetic (pip install 'ackfsm[explore]')")
+    group = parser.add_argument_group("a simulation beside the arithmetic")
     group.add_argument(
         "--simulate",
         metavar="N",
         type=at_least(1),
-        help="send so many messages through the same machines in virtual time: rates, percentiles and a histogram",
+        help="send so many messages through the same machines in virtual time: rates, percentiles and a histogram "
+        "(it needs ackfsm[explore])",
     )
     group.add_argument("--seed", metavar="S", type=at_least(1), help="the chance of spread times (default: 1)")
     group.add_argument(
