@@ -26,6 +26,7 @@ import pytest
 from ackfsm import cli, matrix, tables
 from ackfsm.views.alike import alike_page, digest_line
 from ackfsm.views.story import story_text
+from model_tests.support import described
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 from model_tests.support.verify.stories import named_stories
@@ -204,5 +205,5 @@ if __name__ == "__main__":
     for path in (GUIDE, WITNESSES, EXPLAINING, FORMATS, IMPORTING, PLANNING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
-    for file, text in screens().items():
+    for file, text in {**screens(), described.PAGE: described.page()}.items():
         file.write_text(text, encoding="utf-8")

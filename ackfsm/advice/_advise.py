@@ -20,6 +20,7 @@ from ackfsm.advice._request import Request
 from ackfsm.batch import ProgressBar, batch, chunks
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
+from ackfsm.terms import DeliveryMode
 
 __all__ = ["RATE", "Advice", "Failure", "GivenUp", "Proposal", "advise"]
 
@@ -28,6 +29,14 @@ _AT_ONCE: Final = 16
 
 _NEAREST: Final = 3
 """Failures that are told."""
+
+_LEAST_WORK_FIRST: Final = (
+    DeliveryMode.DIRECT,
+    DeliveryMode.RELIABLE,
+    DeliveryMode.NON_PERSISTENT,
+    DeliveryMode.PERSISTENT,
+)
+"""What the broker neither keeps nor answers, what it does not answer, what it does not store, and what it stores."""
 
 RATE: Final = "rate"
 """What a candidate fails that is not fast enough."""
@@ -121,7 +130,7 @@ class _Advisor:
 
     def advice(self, candidates: Sequence[Candidate]) -> Advice:
         every = sorted(candidates, key=self._cost)
-        fast = [each for each in every if each.gives(self._request.work.rate)]
+        fast = self._fit(every)
         proposals = self._proposals(fast)
         failed = [(each, found) for each, found in self._found.items() if not isinstance(found, Proposal)]
         refuted = [only for _, found in failed if (only := _only_failure(found)) is not None]
@@ -137,12 +146,24 @@ class _Advisor:
             given_up=given_up,
         )
 
+    def _fit(self, every: Sequence[Candidate]) -> list[Candidate]:
+        """Those that are fast enough and have what the needs are said of, such as transactions."""
+        return [each for each in every if each.gives(self._request.work.rate) and self._applies(each)]
+
+    def _applies(self, candidate: Candidate) -> bool:
+        return all(need.applies_to(candidate.configuration) for need in self._request.needs)
+
     def _cost(self, candidate: Candidate) -> tuple[Any, ...]:
-        """The time, then the rate, then how much is changed; the rate comes first where there is none to carry."""
+        """The time, then the rate, then how much is changed; the rate comes first where there is none to carry.
+
+        Of two that cost the same the one comes first whose messages are the least work for the broker.
+        """
         rate = candidate.rate.low
         slow = (rate is not None, -(rate or 0))
         asked = self._request.work.rate is not None
-        return (*((candidate.seconds, *slow) if asked else (*slow, candidate.seconds)), len(candidate.changes))
+        waits = (candidate.seconds, *slow) if asked else (*slow, candidate.seconds)
+        work = _LEAST_WORK_FIRST.index(candidate.configuration.delivery_mode)
+        return (*waits, len(candidate.changes), work)
 
     def _proposals(self, fast: Sequence[Candidate]) -> list[Proposal]:
         """The first that give all that is needed; what changes more than one of them, and costs no less, is none."""
@@ -197,7 +218,7 @@ class _Advisor:
             if failure.need is not None:
                 by_need.setdefault(failure.need.name, failure)
         yield from itertools.islice(by_need.values(), _NEAREST)
-        slow = [each for each in every if not each.gives(self._request.work.rate)]
+        slow = [each for each in every if not each.gives(self._request.work.rate) and self._applies(each)]
         if slow:
             fastest = max(slow, key=lambda each: (each.rate.low or Fraction(0), -len(each.changes)))
             yield Failure(fastest, None, RATE, self._request.bounds, (), 0)
@@ -216,11 +237,11 @@ class _Advisor:
         request = self._request
         needs = tuple(need for need in request.needs if need.name not in chosen)
         work = dataclasses.replace(request.work, rate=None) if RATE in chosen else request.work
-        fast = [each for each in every if each.gives(work.rate)]
         less = dataclasses.replace(request, needs=needs, work=work, most=1)
+        advisor = _Advisor(less, self._searches)
+        fast = advisor._fit(every)
         if not needs:
             return GivenUp(tuple(chosen), Proposal(fast[0], 0)) if fast else None
-        advisor = _Advisor(less, self._searches)
         found = advisor._proposals(fast)
         return GivenUp(tuple(chosen), found[0]) if found else None
 

@@ -82,7 +82,10 @@ class _Front:
         """The needs of each that the first search, of all of them, does not refute."""
         first, watched = self._request.levels()[0], _watched(self._request.needs)
         found = self._searches.answers([self._question(each, first, watched) for each in every])
-        return {each: _not_refuted(self._request.needs, answer) for each, answer in zip(every, found, strict=True)}
+        return {each: _not_refuted(self._applicable(each), answer) for each, answer in zip(every, found, strict=True)}
+
+    def _applicable(self, candidate: Candidate) -> tuple[Need, ...]:
+        return tuple(need for need in self._request.needs if need.applies_to(candidate.configuration))
 
     def _proved(self, candidate: Candidate, possible: frozenset[Need]) -> frozenset[Need]:
         """Those of the ``possible`` needs that are proved: all at once, or each by a search of its own."""

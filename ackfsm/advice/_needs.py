@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ackfsm.advice._table import read_table
-from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, InputError
+from ackfsm.tables import Level, Specification
+from ackfsm.terms import AckMode, Anomaly, Configuration, InputError
 from ackfsm.text import meant, quoted
 
 __all__ = ["Need", "needs_of", "read_needs"]
@@ -22,11 +22,17 @@ class Need:
         name: ``no-loss``, ``at-least-once``, ``order``, ...
         means: what it asks for, a clause.
         excluded_by: the anomalies and the ends of a message (monitors) of which none may be reachable.
+        of_transactions: whether it is said of transactions, so that a session without them has nothing to give.
     """
 
     name: str
     means: str
     excluded_by: frozenset[str]
+    of_transactions: bool = False
+
+    def applies_to(self, configuration: Configuration) -> bool:
+        """Whether ``configuration`` has what this is said of."""
+        return not self.of_transactions or configuration.ack_mode is AckMode.SESSION_TRANSACTED
 
 
 def needs_of(specification: Specification, directory: Path | None = None) -> dict[str, Need]:
@@ -36,7 +42,15 @@ def needs_of(specification: Specification, directory: Path | None = None) -> dic
     """
     guarantees = specification.guarantees
     named = {**{_spelled(name): name for name in guarantees}, **read_table(specification, directory).needs}
-    found = {word: Need(word, guarantees[name].means, guarantees.excluded_by(name)) for word, name in named.items()}
+    found = {
+        word: Need(
+            word,
+            guarantees[name].means,
+            guarantees.excluded_by(name),
+            of_transactions=guarantees.named[name].level is Level.TRANSACTION,
+        )
+        for word, name in named.items()
+    }
     for anomaly in Anomaly:
         if anomaly in specification.properties:
             name = f"no-{_spelled(anomaly)}"
