@@ -24,7 +24,8 @@ _INTRODUCTION = """\
 [`ackfsm advise`](advising.md) is asked for ten applications here. Each section has what the application is, the
 command, the first answer and what in the vendor's own documentation gives the same advice;
 [sources.yaml](../spec/sources.yaml) says what the tags of a reference mean. The options of `--set` fix what is not in
-question and the bounds are small, so that each answer comes in seconds; without them more is tried, and an answer may be another.
+question and the bounds are small, so that each answer comes in seconds; without them more is tried, and an
+answer may be another.
 
 `model_tests/data/described_needs.yaml` has the ten, a test compares each answer, and this page is made from that file.
 """
