@@ -99,7 +99,9 @@ def test_interrupts_while_workers_are_being_started_leave_nobody(times: int) -> 
         while not workers_of(run.pid):
             assert run.poll() is None
         code, _, err = _interrupted_after(0.05 * times, run, times)
-        assert (code, err) == (INTERRUPTED, "ackfsm claims: interrupted\n")
+        said = {"ackfsm claims: interrupted", *(["ackfsm: interrupted"] if times > 1 else [])}  # the second ends at once
+        assert code == INTERRUPTED
+        assert err.splitlines()[0] in said
         assert nobody_is_left(run.pid)
 
 
