@@ -11,8 +11,17 @@ from fractions import Fraction
 from types import MappingProxyType
 
 from ackfsm.terms import InputError
+from ackfsm.text import quoted
 
-__all__ = ["bandwidth_bound", "blocking_rate", "parse_bandwidth", "parse_duration", "transaction_rate", "window_rate"]
+__all__ = [
+    "bandwidth_bound",
+    "blocking_rate",
+    "parse_bandwidth",
+    "parse_duration",
+    "parse_rate",
+    "transaction_rate",
+    "window_rate",
+]
 
 _SECONDS: Mapping[str, Fraction] = MappingProxyType(
     {"s": Fraction(1), "ms": Fraction(1, 10**3), "us": Fraction(1, 10**6), "ns": Fraction(1, 10**9)}
@@ -42,6 +51,20 @@ def parse_bandwidth(text: str) -> Fraction:
     Raises :class:`InputError` that lists the units.
     """
     return _quantity(text, _BITS)
+
+
+def parse_rate(text: str) -> Fraction:
+    """Messages a second, from ``4000``, ``2.5`` or ``1/3``.
+
+    Raises :class:`InputError` for what is no number above 0.
+    """
+    try:
+        rate = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        rate = Fraction(0)
+    if rate <= 0:
+        raise InputError(f"{quoted(text)} is no rate; write messages a second, a number above 0")
+    return rate
 
 
 def _quantity(text: str, units: Mapping[str, Fraction | int]) -> Fraction:

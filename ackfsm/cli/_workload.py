@@ -80,23 +80,13 @@ def workload_of(arguments: argparse.Namespace) -> timing.Workload:
         consumers=arguments.consumers,
         messages_per_commit=arguments.per_commit,
         messages_per_acknowledge=arguments.per_acknowledge,
-        rate=None if arguments.rate is None else _read(_rate, arguments.rate, "--rate"),
+        rate=None if arguments.rate is None else _read(throughput.parse_rate, arguments.rate, "--rate"),
         **times,
     )
 
 
 def _bandwidth(text: str, option: str) -> Fraction | None:
     return None if text == "any" else _read(throughput.parse_bandwidth, text, option)
-
-
-def _rate(text: str) -> Fraction:
-    try:
-        rate = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        rate = Fraction(0)
-    if rate <= 0:
-        raise InputError(f"{text!r} is no rate; write messages a second, a number above 0")
-    return rate
 
 
 def _read(parse: Callable[[str], Fraction], text: str, option: str) -> Fraction:

@@ -12,7 +12,7 @@ from typing import Final
 
 from ackfsm.terms import InputError
 from ackfsm.text import meant, parse_size, quoted
-from ackfsm.throughput import parse_bandwidth, parse_duration
+from ackfsm.throughput import parse_bandwidth, parse_duration, parse_rate
 
 __all__ = ["SWEPT_OPTIONS", "Dimension", "read_dimension"]
 
@@ -173,16 +173,6 @@ _DIGITS: Final = 18
 """A number with so many digits fits into 64 bits."""
 
 
-def _rate(text: str) -> Fraction | None:
-    try:
-        rate = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        rate = Fraction(0)
-    if rate <= 0:
-        raise InputError(f"{quoted(text)} is no rate; write messages a second, a number above 0")
-    return rate
-
-
 def _switch(text: str) -> bool:
     if text not in {"true", "false"}:
         raise InputError(f"{quoted(text)} is neither true nor false{meant(text, ('true', 'false'))}")
@@ -213,7 +203,7 @@ SWEPT_OPTIONS: Final[Mapping[str, _Option]] = MappingProxyType(
         "consumers": (("consumers",), _count),
         "per_commit": (("messages_per_commit",), _count),
         "per_acknowledge": (("messages_per_acknowledge",), _count),
-        "rate": (("rate",), _rate),
+        "rate": (("rate",), parse_rate),
     }
 )
 """The options of ``ackfsm plan`` that can be swept: the fields of a workload that each sets, and how it is read."""
