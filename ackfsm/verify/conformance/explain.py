@@ -315,7 +315,7 @@ class Explainer:
             message=name_of(events, "message", message),
             heard=tuple(in_words(each, names) for each in heard[: stop.place]),
             impossible=AT_REST if row is None else in_words(heard[stop.place], names),
-            possible=tuple(with_names(label, names) for label in stop.possible),
+            possible=tuple(dict.fromkeys(with_names(label, names) for label in stop.possible)),
             t=None if row is None else int(events.t[row]),
             line=None if row is None else int(events.line[row]),
             process=None if row is None else name_of(events, "process", int(events.process[row])),
@@ -364,7 +364,9 @@ def in_words(heard: Heard, names: Sequence[str]) -> str:
 
 
 def with_names(label: str, names: Sequence[str]) -> str:
-    """The label of an event with the consumer's name for its number."""
+    """The label of an event with the consumer's name for its number; a number after those of ``names`` is another's."""
     event, _, index = label.partition("(")
-    consumers = [part[1:] for part in index.rstrip(")").split(",") if part.startswith("c")]
-    return f"{event} at {names[int(consumers[0]) - 1]}" if consumers and int(consumers[0]) <= len(names) else event
+    consumers = [int(part[1:]) for part in index.rstrip(")").split(",") if part.startswith("c")]
+    if not (consumers and names):
+        return event
+    return f"{event} at {dict(enumerate(names, start=1)).get(consumers[0], _ANOTHER)}"

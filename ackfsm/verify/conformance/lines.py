@@ -49,6 +49,8 @@ _AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
 _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
+_FEW_CONSUMERS: Final = 3
+
 OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 _TAKING_AWAY: Final = frozenset({*OF_THE_BROKER, *OF_CONSUMERS, BROKEN, Event.CLOSE.value})
 """What a consumer has to come back after."""
@@ -96,6 +98,8 @@ class Lines:
         self.by_workers = self._by_workers()
         self._failed = self._next_of(self.deliveries, events.places(Event.FAILED))
         process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
+        self._consumers = np.roll(np.bincount(self._visits.queue + 1, minlength=events.count_of("queue") + 1), -1)
+        """For each queue, and for none, how many processes consumed from it."""
         self._queues_of: dict[int, list[int]] = {}
         for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
             self._queues_of.setdefault(each, []).append(its)
@@ -200,22 +204,32 @@ class Lines:
             process for process, its in sorted(self._queues_of.items()) if queue in its and process not in known
         )
 
-    def shared(self) -> Mask:
-        """Which queues, and whether none, have several consumers."""
-        return self._consumers() > 1
+    def consumes(self, process: int) -> bool:
+        """Whether ``process`` was handed messages."""
+        return process in self._queues_of
+
+    def has_few_consumers(self, messages: Ints) -> Mask:
+        """For each of ``messages`` whether its queue has so few consumers that each may have a part in its life."""
+        return np.asarray(self._consumers[self.queues[messages]] <= _FEW_CONSUMERS)
+
+    def has_consumers_beside(self, tokens: Tokens) -> Mask:
+        """For each message whether its queue has a consumer that none of its ``tokens`` is of.
+
+        Where they are of none, that is another one than the first, which is in any life.
+        """
+        of_one = tokens.where(tokens.process >= 0)
+        message, _, _ = distinct_pairs(of_one.message, of_one.process)
+        told = np.bincount(message, minlength=len(self.queues))
+        return np.asarray(np.maximum(told, 1) < self._consumers[self.queues])
 
     def may_be_shared(self) -> Mask:
         """Which queues, and whether none, may have several: also those that did nothing, and of whom no line tells."""
         unheard = any(each.unheard for each in self.circumstances)
-        return self._consumers() + len(self._idle) + unheard > 1
-
-    def _consumers(self) -> Ints:
-        """For each queue, and for none, how many processes consumed from it."""
-        return np.roll(np.bincount(self._visits.queue + 1, minlength=self.events.count_of("queue") + 1), -1)
+        return np.asarray(self._consumers + len(self._idle) + unheard > 1)
 
     def compete(self) -> bool:
         """Whether some queue has several consumers."""
-        return bool(self.shared().any())
+        return bool((self._consumers > 1).any())
 
     def of_messages(self) -> Tokens:
         """The tokens of the lines that name a message, or cover it."""

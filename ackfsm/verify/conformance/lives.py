@@ -45,8 +45,8 @@ class Facts(IntFlag):
     SENT_IN_TRANSACTION = 16
     HANDED_OVER = 32
     CONSUMED_IN_TRANSACTION = 64
-    SHARED = 128
-    """Several consumers were handed messages of its queue."""
+    BESIDE = 128
+    """All consumers that something befell are in its life, and its queue has more of them than its life."""
     OF_SEVERAL_SENDERS = 256
     """Of a pair: several sessions sent its messages, so that these have no order (JMS 6.2.9)."""
     SENT_TOGETHER = 512
@@ -138,6 +138,10 @@ class Lived:
     rows: tuple[int, ...]
     consumers: tuple[int, ...]
 
+    def with_others(self) -> Lived:
+        """The same with one more consumer, which stands for all of its queue that had nothing to do with it."""
+        return dataclasses.replace(self, consumers=(*self.consumers, OTHERS), facts=self.facts & ~Facts.BESIDE)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
@@ -151,20 +155,27 @@ class Recorded:
     facts: Ints
     _begin: Ints
     _end: Ints
+    _names_all: bool
 
     @classmethod
-    def of_messages(cls, events: Events, quiescence: Quiescence, silent: Collection[int], skew: int) -> Recorded:
-        """``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ."""
+    def of_messages(
+        cls, events: Events, quiescence: Quiescence, silent: Collection[int], skew: int, *, names_all: bool = False
+    ) -> Recorded:
+        """``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ.
+
+        With ``names_all`` each consumer of a message's queue is one of its own in the message's life, if it befell
+        something, although it was never handed the message; without, these are all one (:data:`OTHERS`).
+        """
         lines = Lines(events, skew)
         tokens = lines.of_messages()
         facts = _facts(events, tokens, quiescence, silent)
         facts[_acknowledged_first(tokens, len(facts)) & ~lines.processed_too_often] |= int(Facts.ACKNOWLEDGED_FIRST)
-        facts[lines.shared()[lines.queues]] |= int(Facts.SHARED)
         facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)
         facts[events.message[lines.by_workers]] |= int(Facts.NOT_PROCESSED)
         facts[lines.of_undone_commits()] |= int(Facts.COMMIT_UNDONE)
         facts[lines.settled_in_lines()] |= int(Facts.SETTLED_IN_LINES)
-        return cls(lines, tokens, facts, *_spans(events.count_of("message"), events, tokens, lines.moments))
+        spans = _spans(events.count_of("message"), events, tokens, lines.moments)
+        return cls(lines, tokens, facts, *spans, names_all)
 
     def only(self, messages: Mask) -> Recorded:
         """What it records of some of its messages."""
@@ -178,7 +189,8 @@ class Recorded:
         facts = np.where(both & int(Facts.AT_REST), either, either & ~int(Facts.AT_REST))
         facts |= _sent_how(lines.events, first, second)
         facts |= self._lines.handed_together(first, second) * int(Facts.HANDED_TOGETHER)
-        return Recorded(lines, tokens, facts, *_spans(len(first), lines.events, tokens, lines.moments))
+        spans = _spans(len(first), lines.events, tokens, lines.moments)
+        return Recorded(lines, tokens, facts, *spans, self._names_all)
 
     def when(self, rows: Sequence[int]) -> tuple[Ints, Ints]:
         """From when to when each of ``rows`` happened."""
@@ -206,7 +218,7 @@ class Recorded:
         moment = tokens.message * np.int64(len(self._lines.events) + 1) + tokens.row
         sign = tokens.sign % len(SIGNS)
         kind = (sign + len(SIGNS) * (sign != _REJECTION)) * np.int64(1 << 32) + tokens.process
-        return _grouped(merged(tokens.where(np.lexsort((kind, moment)))), self._lines, self.facts)
+        return self._grouped(tokens.where(np.lexsort((kind, moment))))
 
     def lives(self, messages: Ints, *, to_the_end: bool = False) -> Lives:
         """The lives of ``messages`` (ascending) in every order that they allow, with what happened around them.
@@ -220,7 +232,13 @@ class Recorded:
         high = self._lines.moments.high[tokens.row]
         sign = tokens.sign % len(SIGNS)
         keys = (tokens.process, sign, sign != _REJECTION, tokens.row, high, tokens.message)
-        return _grouped(merged(tokens.where(np.lexsort(keys))), self._lines, self.facts, loosely=True)
+        return self._grouped(tokens.where(np.lexsort(keys)), loosely=True)
+
+    def _grouped(self, tokens: Tokens, *, loosely: bool = False) -> Lives:
+        facts = self.facts
+        if self._names_all:
+            facts = facts | self._lines.has_consumers_beside(tokens) * int(Facts.BESIDE)
+        return _grouped(merged(tokens), self._lines, facts, loosely=loosely)
 
     def _around(self, messages: Ints, end: Ints, *, with_absences: bool = False) -> Iterator[Tokens]:
         """The circumstances of ``messages``, each of which ends as ``end`` says.
@@ -253,14 +271,16 @@ class Recorded:
                 certainty = Certainty.CERTAIN if process in each.hit else Certainty.PERHAPS
                 yield lines.tokens(mine, each.row, each.kind, certainty=certainty)
         if each.kind in _AT_CONSUMERS_TOO:
-            elsewhere = np.zeros(len(alive), bool)
+            sign, elsewhere = _AT_CONSUMERS_TOO[each.kind], np.zeros(len(alive), bool)
             for process in sorted(each.hit | each.suspected):
                 handed = lines.was_handed_to(alive, process)
                 certainty = _how_sure(each, process)
-                yield lines.tokens(alive[handed], each.row, _AT_CONSUMERS_TOO[each.kind], process, certainty)
-                elsewhere |= ~handed & lines.may_consume(process, lines.queues[alive])
+                yield lines.tokens(alive[handed], each.row, sign, process, certainty)
+                others = ~handed & lines.may_consume(process, lines.queues[alive])
+                named = others & (self._names_all and lines.consumes(process)) & lines.has_few_consumers(alive)
+                yield lines.tokens(alive[named], each.row, sign, process, Certainty.PERHAPS)
+                elsewhere |= others & ~named
             elsewhere |= each.unheard
-            sign = _AT_CONSUMERS_TOO[each.kind]
             yield lines.tokens(alive[elsewhere], each.row, sign, OTHERS, Certainty.PERHAPS)
 
 
@@ -325,6 +345,7 @@ def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
 
 _SENT: Final = (Event.SEND.value, Event.RESEND.value)
 _HANDED_OVER: Final = (Event.DELIVERED.value, DELIVERED_FLAGGED)
+_DONE_WITH: Final = (Event.PROCESSED.value, Event.FAILED.value)
 
 
 def _acknowledged_first(tokens: Tokens, messages: int) -> Mask:
@@ -345,16 +366,16 @@ def _acknowledged_first(tokens: Tokens, messages: int) -> Mask:
 
 
 def _acknowledged_between(tokens: Tokens) -> Ints:
-    """The messages that a consumer was handed, acknowledged, and only then said to have processed."""
-    handed, acknowledge, processed = (
-        [SIGNS.index(sign) for sign in signs] for signs in (_HANDED_OVER, [Event.ACKNOWLEDGE], [Event.PROCESSED])
+    """The messages that a consumer was handed, acknowledged, and only then said to have processed or failed with."""
+    handed, acknowledge, done = (
+        [SIGNS.index(sign) for sign in signs] for signs in (_HANDED_OVER, [Event.ACKNOWLEDGE], _DONE_WITH)
     )
-    its = tokens.where(np.isin(tokens.sign, [*handed, *acknowledge, *processed]))
+    its = tokens.where(np.isin(tokens.sign, [*handed, *acknowledge, *done]))
     its = its.where(np.lexsort((its.row, its.process, its.message)))
     call = np.isin(its.sign, acknowledge)
     place = np.arange(len(call))
     before = np.maximum.accumulate(np.where(call, NONE, place))  # the last one that is no call, up to each of them
-    after = np.flatnonzero(np.isin(its.sign, processed) & np.roll(call, 1) & (place > 0))
+    after = np.flatnonzero(np.isin(its.sign, done) & np.roll(call, 1) & (place > 0))
     cause = before[after - 1]
     same = (cause != NONE) & (its.message[cause] == its.message[after]) & (its.process[cause] == its.process[after])
     found: Ints = its.message[after[same & np.isin(its.sign[cause], handed)]]

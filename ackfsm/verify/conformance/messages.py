@@ -43,6 +43,7 @@ from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
 
 __all__ = [
+    "ENDS_WITH_THE_LAST",
     "OUTCOMES_OF_CALLS",
     "Conformance",
     "Decision",
@@ -65,7 +66,7 @@ _MOST_TRIED: Final = 30
 _MOST_FOLLOWED: Final = 200
 """So many states are tried, and followed from one, to show that a life is settled."""
 
-_ENDS_WITH_THE_LAST: Final = frozenset({Destination.NON_DURABLE_SUBSCRIPTION})
+ENDS_WITH_THE_LAST: Final = frozenset({Destination.NON_DURABLE_SUBSCRIPTION})
 """What is there as long as one of its consumers is, so that the others count although they have not had the message."""
 
 _BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
@@ -400,7 +401,7 @@ class Judge:
         lives = [life]
         if {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}:
             lives.append(self.life(lived, rejected_as_told=True))
-        lives += self._kept(life)
+        lives += self._kept(life, lived.facts)
         for settings in self.otherwise(lived, life):
             yield from ((each, self.who_hears(each, lived, settings)) for each in lives)
 
@@ -413,13 +414,14 @@ class Judge:
         resends = self._of_mode(lived.mode).resend_in_doubt
         return [{}, {"resend_in_doubt": False}] if ended and resends else [{}]
 
-    def _kept(self, life: Life) -> Iterator[Life]:
+    def _kept(self, life: Life, facts: Facts) -> Iterator[Life]:
         """A life whose listener failed, and whose application acknowledged all the same, as if it had not failed.
 
-        The session has kept the message, which a call that names another one may cover.
+        The session has kept the message, which a call that names another one may cover; or it had been acknowledged,
+        with the others of its session, before the listener failed.
         """
         failed_and_acknowledged = {Event.FAILED.value, Event.ACKNOWLEDGE.value}
-        keeps = self._configuration.listener_exception in _KEEPING
+        keeps = self._configuration.listener_exception in _KEEPING or Facts.ACKNOWLEDGED_FIRST in facts
         if keeps and failed_and_acknowledged <= {heard.sign.name for heard in life.heard}:
             yield life.renamed({Event.FAILED.value: Event.PROCESSED.value})
 
@@ -458,11 +460,9 @@ class Judge:
         own = tuple(heard for heard in lived.life.heard if heard.sign.name not in CIRCUMSTANCES)
         followed = dataclasses.replace(lived.life, heard=(*own, *(Heard(sign, 0) for sign in circumstances)))
         consumers = tuple(each for each in lived.consumers if each != OTHERS)
+        alone = dataclasses.replace(lived, life=followed, consumers=consumers)
         try:
-            return all(
-                self._settled(dataclasses.replace(lived, life=followed, consumers=its), len(own))
-                for its in (consumers, (*consumers, OTHERS))
-            )
+            return all(self._settled(its, len(own)) for its in (alone, alone.with_others()))
         except TooManyStatesError:
             return False
 
@@ -523,8 +523,8 @@ class Judge:
     def _observer_of(self, configuration: Configuration, lived: Lived, *unheard: frozenset[str]) -> Observer:
         """The observer with these signs ``unheard``: of one message, or of none, the first and the second."""
         consumers = max(1, len(lived.consumers))
-        if consumers == 1 and Facts.SHARED in lived.facts and configuration.destination in _ENDS_WITH_THE_LAST:
-            consumers = 2
+        if Facts.BESIDE in lived.facts and consumers < _MOST_CONSUMERS:
+            consumers += 1
         together = Facts.SENT_TOGETHER in lived.facts
         settles = len(unheard) == 1 and self._settles_once(configuration, lived)
         key = configuration, consumers, unheard, together, settles

@@ -167,5 +167,4 @@ def _with_two_others(lived: Lived) -> Lived:
         if each.sign.consumer == number:
             other = dataclasses.replace(each.sign, consumer=number + 1, certainty=Certainty.PERHAPS)
             heard.append(Heard(other, each.lane, len(heard) - certain))
-    life = Life(tuple(heard), lived.life.at_rest)
-    return dataclasses.replace(lived, life=life, consumers=(*lived.consumers, OTHERS))
+    return dataclasses.replace(lived, life=Life(tuple(heard), lived.life.at_rest)).with_others()

@@ -384,7 +384,7 @@ class _Search:
             return lived
         if lived.consumers and (OTHERS in lived.consumers or not self._recorded.others(lived)):
             return lived
-        return dataclasses.replace(lived, consumers=(*lived.consumers, OTHERS))
+        return lived.with_others()
 
     def _smallest(self, lived: Lived) -> Smallest | str | None:
         key = lived.life, int(lived.facts), lived.mode, len(lived.consumers)

@@ -91,7 +91,7 @@ def _with_others(lived: Lived, decided: Conformance) -> Iterator[Lived]:
     """Also with another consumer of its queue, which may have had the message without a line."""
     yield lived
     if OTHERS not in lived.consumers and decided.recorded.others(lived):
-        yield dataclasses.replace(lived, consumers=(*lived.consumers, OTHERS))
+        yield lived.with_others()
 
 
 _SESSIONS_END: Final = frozenset({Event.CLOSE, Event.RECOVER, Event.FAULT, "error"})

@@ -19,7 +19,13 @@ from ackfsm.verify.conformance.explain import Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lines import modes_of
 from ackfsm.verify.conformance.lives import Recorded
-from ackfsm.verify.conformance.messages import Conformance, acknowledges_by_library, conformance, in_mode
+from ackfsm.verify.conformance.messages import (
+    ENDS_WITH_THE_LAST,
+    Conformance,
+    acknowledges_by_library,
+    conformance,
+    in_mode,
+)
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
@@ -612,7 +618,9 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
 def _conformance(this: _Examination, configuration: Configuration) -> Conformance:
     whole = this.whole
     silent = whole.silent[0].processes if whole.silent else ()
-    recorded = Recorded.of_messages(whole.events, whole.quiescence, silent, whole.skew).only(this.share.messages)
+    all_count = configuration.destination in ENDS_WITH_THE_LAST
+    recorded = Recorded.of_messages(whole.events, whole.quiescence, silent, whole.skew, names_all=all_count)
+    recorded = recorded.only(this.share.messages)
     return conformance(recorded, whole.events, whole.specification, configuration)
 
 
