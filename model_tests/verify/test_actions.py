@@ -15,6 +15,7 @@ SPEC = shipped()
 AGAIN = "c delivered m1 clear session=s queue=q", "c delivered m1 flagged session=s queue=q"
 ONE, OTHER = "c delivered m1 clear session=s queue=q", "d delivered m2 clear session=o queue=q"
 OWED = "p send m3 session=o queue=q; p confirmed m3"
+SENT, TO_R = (f"p send m1 session=o queue={queue}; p confirmed m1" for queue in "qr")
 
 CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "recovered": (f"{AGAIN[0]}; c recover session=s; {AGAIN[1]}", ("recover",)),
@@ -70,6 +71,30 @@ CASES: dict[str, tuple[str, tuple[str, ...]]] = {
     "its connection broke": (f"{OWED}; {ONE}; c close session=s error=reset", ()),
     "closed before anything came": (f"{OWED}; c close session=s", ("recover",)),
     "its producer was closed": (f"{OWED}; p close session=o", ()),
+    "closed with a message on its way, which another one overtook": (
+        f"{OWED}; {SENT}; c close session=s; {ONE}; c delivered m3 clear session=s",
+        ("recover",),
+    ),
+    "closed with a message on its way, which none overtook": (
+        f"{OWED}; {SENT}; c close session=s; c delivered m3 clear session=s queue=q; {ONE}",
+        (),
+    ),
+    "closed by a session that had nothing, and overtaken": (
+        f"{OWED}; {SENT}; c close session=z; {ONE}; c delivered m3 clear session=s",
+        ("recover",),
+    ),
+    "closed, and overtaken at another consumer": (
+        f"{OWED}; {SENT}; c close session=s; {ONE}; d delivered m3 clear session=o",
+        (),
+    ),
+    "closed, and the later message was of another queue": (
+        f"{OWED}; {TO_R}; c close session=s; c delivered m1 clear session=s queue=r; c delivered m3 clear session=s",
+        (),
+    ),
+    "overtaken, and closed afterwards": (
+        f"{OWED}; {SENT}; {ONE}; c delivered m3 clear session=s; c close session=s",
+        (),
+    ),
     "closed, and it came to another": (f"{OWED}; {ONE}; c close session=s; d delivered m3 clear session=o", ()),
     "closed, and it was refused": (f"{OWED[:27]}; p rejected m3; {ONE}; c close session=s", ()),
     "closed, and it expired": (f"{OWED}; {ONE}; c close session=s; b expired m3", ()),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
-from ackfsm.verify.events.arrays import Ints
+from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import Events
 from ackfsm.verify.events.joins import NONE, distinct_pairs, last_before
 from ackfsm.verify.events.victims import fault_lines
@@ -26,7 +28,7 @@ _RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE)
 
 _SENDS = (Event.SEND, Event.RESEND)
 
-_DONE = (Event.REJECTED, Event.DELIVERED, Event.EXPIRED, Event.DEAD_LETTERED)
+_DONE = (Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)
 
 TAKEN_ELSEWHERE = "taken_elsewhere"
 """Another consumer of the queue was sent messages, and its session broke before its application had seen them."""
@@ -59,34 +61,79 @@ def _recovered(events: Events) -> bool:
 
 
 def _closed_early(events: Events) -> bool:
-    """Whether a consumer's session was closed after a message was sent to its queue that nobody was ever given.
+    """Whether a consumer's session was closed while a message waited that another one overtook, or that never came.
 
-    Of a session that neither sent nor was delivered anything the queue is not known: it may be any.
+    The consumer may have prefetched it, or have had it without a line.  Of a session that neither sent nor was
+    delivered anything the queue is not known: it may be any.
     """
-    last = np.full(events.count_of("session"), NONE, np.int64)
     closes = np.setdiff1d(events.places(Event.CLOSE), _broken(events))
-    last[events.session[closes]] = closes  # the last assignment wins
-    owed = _owed_since(events)
     deliveries, sends = events.places(Event.DELIVERED), events.places(*_SENDS)
-    consumed = last[events.session[deliveries]] > owed[events.queue[deliveries] + 1]
-    silent = np.setdiff1d(np.arange(len(last)), events.session[np.append(deliveries, sends)])
-    return bool(consumed.any() or (last[silent] > owed.min()).any())
+    waits = _waits(events)
+    silent = closes[~np.isin(events.session[closes], events.session[np.append(deliveries, sends)])]
+    queue, session, _ = distinct_pairs(events.queue[deliveries] + 1, events.session[deliveries] + 1)
+    own, by = _pairs_of(session, events.session[closes] + 1)
+    anywhere = dataclasses.replace(waits, queue=np.zeros_like(waits.queue))
+    return anywhere.had_by(events, np.zeros_like(silent), silent) or waits.had_by(events, queue[own], closes[by])
 
 
-def _owed_since(events: Events) -> Ints:
-    """For no queue and each queue the first send of a message that was neither refused nor delivered nor at its end.
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Waits:
+    """The time that messages wait for their first delivery, which came late or never.
 
-    A send in a transaction does not count: that may have been rolled back.
+    Attributes:
+        queue: the queue of each, from 1 on; 0 for none.
+        process: the process that was handed it first, from 1 on; 0 if nobody was.
+        first, last: the rows from which and to which it waits.
     """
-    done = np.zeros(events.count_of("message"), bool)
+
+    queue: Ints
+    process: Ints
+    first: Ints
+    last: Ints
+
+    def had_by(self, events: Events, queue: Ints, rows: Ints) -> bool:
+        """Whether at one of ``rows`` a message of its ``queue`` waits for the process of that row, or for nobody."""
+        width = np.int64(events.count_of("process") + 1)
+        of = queue * width
+        found = _going_on(
+            self.queue * width + self.process,
+            self.first,
+            self.last,
+            np.concatenate([of, of + events.process[rows] + 1]),
+            np.concatenate([rows, rows]),
+        )
+        return bool((found > 0).any())
+
+
+def _waits(events: Events) -> _Waits:
+    """Those of messages that others overtook, and of those that were never delivered.
+
+    Of the latter not those that were refused, that came to their end, or that were sent in a transaction, which may
+    have been rolled back.
+    """
+    count = events.count_of("message")
+    sends, deliveries = events.places(*_SENDS), events.places(Event.DELIVERED)
+    first, last = (np.full(count, len(events), np.int64) for _ in range(2))
+    np.minimum.at(first, events.message[sends], sends)
+    np.minimum.at(last, events.message[deliveries], deliveries)
+    done = np.zeros(count, bool)
     done[events.message[events.places(*_DONE)]] = True
-    sends = events.places(*_SENDS)
-    sends = sends[(events.transaction[sends] == NONE) & ~done[events.message[sends]]]
-    queue = np.full(len(done), NONE, np.int64)
-    queue[events.message[sends]] = events.queue[sends]  # that of the last one
-    since = np.full(events.count_of("queue") + 1, len(events), np.int64)
-    np.minimum.at(since, queue[events.message[sends]] + 1, sends)
-    return since
+    done[events.message[sends[events.transaction[sends] != NONE]]] = True
+    queue = np.zeros(count, np.int64)
+    queue[events.message[sends]] = events.queue[sends] + 1  # that of the last one
+    waits = np.flatnonzero((first < last) & np.where(last < len(events), _overtaken(queue, first, last), ~done))
+    process = np.append(events.process, NONE)[last] + 1
+    return _Waits(queue[waits], process[waits], first[waits], last[waits])
+
+
+def _overtaken(queue: Ints, first: Ints, last: Ints) -> Mask:
+    """For each message, sent at ``first`` and delivered at ``last``, whether one sent later was delivered before it."""
+    order = np.lexsort((last, queue))
+    width = np.int64(first.max(initial=0) + 1)
+    sent = (queue * width + first)[order]
+    found = np.empty(len(order), bool)
+    found[order] = np.maximum.accumulate(sent) > sent
+    return found
 
 
 def given_back_beside(events: Events, *, thrown: bool) -> bool:
