@@ -14,6 +14,8 @@ SEEDS := docs/seeds.md
 GENERATED := $(DRAWINGS) $(PAGES) $(INDEX) $(SEEDS)
 
 .DEFAULT_GOAL := help
+# The tests start Python many hundred times: whatever the environment says, it keeps what it has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .PHONY: help install run test defects mutants reductions searches applications histories fuzz bench reality lint draw pages fresh wheel clean
 

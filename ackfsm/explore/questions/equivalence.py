@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ackfsm.network import Network, NetworkEvent
-from ackfsm.tables import RowKind
+from ackfsm.tables import EventRef, RowKind
 from ackfsm.terms import Fault, InputError, check_names, check_number
 from ackfsm.text import quoted
 
@@ -26,6 +26,9 @@ AT_REST = "at rest"
 
 _State = tuple[int, ...]
 _Set = frozenset[int]
+_Columns = Sequence[tuple[int, list[int]]]
+_Event = tuple[str, bool, bool, _Columns]
+"""An event's label, whether it is observed, whether it may never happen, and what it does to its participants."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,10 +95,11 @@ class _ObservableGraph:
             {name: number for number, name in enumerate(instance.fsm.states)} for instance in network.instances
         ]
         seen = frozenset(observable) | frozenset(Fault)
-        self.events = [
+        self.events: list[_Event] = [
             (event.label, event.name in seen, event.may_never_happen, self._columns(network, event))
             for event in network.events
         ]
+        self._allowed = self._allowed_events(network)
         first = tuple(
             numbers[instance.fsm.initial] for numbers, instance in zip(self.numbers, network.instances, strict=True)
         )
@@ -106,33 +110,51 @@ class _ObservableGraph:
         self._seen: dict[int, list[tuple[str, int]]] = {}
         self._resting: dict[int, bool] = {}
 
-    def _columns(self, network: Network, event: NetworkEvent) -> list[tuple[int, list[int]]]:
+    def _columns(self, network: Network, event: NetworkEvent) -> _Columns:
         """For each participant its place in a state and the state that follows each of its states, or -1."""
         return [(part.instance, self._column(network, part.instance, part.event)) for part in event.participants]
 
-    def _column(self, network: Network, instance: int, event: object) -> list[int]:
+    def _column(self, network: Network, instance: int, event: EventRef) -> list[int]:
         fsm, numbers = network.instances[instance].fsm, self.numbers[instance]
-        rows = [row for (_, other), row in fsm.rows.items() if other == event]
-        after = {row.state: -1 if row.kind is RowKind.REFUSE else numbers[row.target] for row in rows}
-        return [after[name] for name in fsm.states]
+        rows = [fsm.rows[name, event] for name in fsm.states]
+        return [-1 if row.kind is RowKind.REFUSE else numbers[row.target] for row in rows]
+
+    def _allowed_events(self, network: Network) -> list[list[int]]:
+        """For each instance and each of its states the events that it does not refuse there, as a set of bits."""
+        every = (1 << len(self.events)) - 1
+        allowed = [[every] * len(instance.fsm.states) for instance in network.instances]
+        for number, (_, _, _, columns) in enumerate(self.events):
+            for place, column in columns:
+                for state, after in enumerate(column):
+                    if after < 0:
+                        allowed[place][state] &= ~(1 << number)
+        return allowed
+
+    def _possible(self, here: _State) -> Iterator[_Event]:
+        """The events that no participant refuses, in their order."""
+        possible = (1 << len(self.events)) - 1
+        for allowed, state in zip(self._allowed, here, strict=True):
+            possible &= allowed[state]
+        while possible:
+            lowest = possible & -possible
+            yield self.events[lowest.bit_length() - 1]
+            possible ^= lowest
 
     def labelled(self, state: int) -> Iterator[tuple[str, int]]:
         """Every event that can happen in ``state``, by its label, with the state after it."""
         here = self.states[state]
-        for label, _, _, columns in self.events:
-            if (after := _after(here, columns)) is not None:
-                yield label, self._number(after)
+        for label, _, _, columns in self._possible(here):
+            yield label, self._number(_after(here, columns))
 
     def _expand(self, state: int) -> None:
         here, hidden, seen, resting = self.states[state], [], [], True
-        for label, observable, free, columns in self.events:
-            if (after := _after(here, columns)) is None:
-                continue
+        for label, observable, free, columns in self._possible(here):
             resting = resting and free
+            after = self._number(_after(here, columns))
             if observable:
-                seen.append((label, self._number(after)))
+                seen.append((label, after))
             else:
-                hidden.append(self._number(after))
+                hidden.append(after)
         self._hidden[state], self._seen[state], self._resting[state] = hidden, seen, resting
 
     def _number(self, state: _State) -> int:
@@ -183,11 +205,8 @@ class _ObservableGraph:
         return True
 
 
-def _after(state: _State, columns: Sequence[tuple[int, list[int]]]) -> _State | None:
-    for place, column in columns:
-        if column[state[place]] < 0:
-            return None
-    after = list(state)  # only now: most events are refused
+def _after(state: _State, columns: _Columns) -> _State:
+    after = list(state)
     for place, column in columns:
         after[place] = column[state[place]]
     return tuple(after)
