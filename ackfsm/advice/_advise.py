@@ -117,11 +117,12 @@ def advise(  # noqa: PLR0913 - where and how to do it
     """
     with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
         every = all_candidates(specification, request, directory)
-        return _Advisor(request, Searches(work, cache)).advice(every)
+        return _Advisor(specification, request, Searches(work, cache)).advice(every)
 
 
 class _Advisor:
-    def __init__(self, request: Request, searches: Searches) -> None:
+    def __init__(self, specification: Specification, request: Request, searches: Searches) -> None:
+        self._specification = specification
         self._request = request
         self._searches = searches
         self._levels = request.levels()
@@ -151,7 +152,7 @@ class _Advisor:
         return [each for each in every if each.gives(self._request.work.rate) and self._applies(each)]
 
     def _applies(self, candidate: Candidate) -> bool:
-        return all(need.applies_to(candidate.configuration) for need in self._request.needs)
+        return all(need.applies_to(candidate.configuration, self._specification) for need in self._request.needs)
 
     def _cost(self, candidate: Candidate) -> tuple[Any, ...]:
         """The time, then the rate, then how much is changed; the rate comes first where there is none to carry.
@@ -238,7 +239,7 @@ class _Advisor:
         needs = tuple(need for need in request.needs if need.name not in chosen)
         work = dataclasses.replace(request.work, rate=None) if RATE in chosen else request.work
         less = dataclasses.replace(request, needs=needs, work=work, most=1)
-        advisor = _Advisor(less, self._searches)
+        advisor = _Advisor(self._specification, less, self._searches)
         fast = advisor._fit(every)
         if not needs:
             return GivenUp(tuple(chosen), Proposal(fast[0], 0)) if fast else None

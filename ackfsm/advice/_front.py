@@ -58,11 +58,12 @@ def front(  # noqa: PLR0913 - where and how to do it
     """
     with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
         every = all_candidates(specification, request, directory)
-        return _Front(request, Searches(work, cache)).of(every)
+        return _Front(specification, request, Searches(work, cache)).of(every)
 
 
 class _Front:
-    def __init__(self, request: Request, searches: Searches) -> None:
+    def __init__(self, specification: Specification, request: Request, searches: Searches) -> None:
+        self._specification = specification
         self._request = request
         self._searches = searches
         self._undecided = 0
@@ -85,7 +86,8 @@ class _Front:
         return {each: _not_refuted(self._applicable(each), answer) for each, answer in zip(every, found, strict=True)}
 
     def _applicable(self, candidate: Candidate) -> tuple[Need, ...]:
-        return tuple(need for need in self._request.needs if need.applies_to(candidate.configuration))
+        needs, configuration = self._request.needs, candidate.configuration
+        return tuple(need for need in needs if need.applies_to(configuration, self._specification))
 
     def _proved(self, candidate: Candidate, possible: frozenset[Need]) -> frozenset[Need]:
         """Those of the ``possible`` needs that are proved: all at once, or each by a search of its own."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ackfsm.advice._table import read_table
 from ackfsm.tables import Level, Specification
-from ackfsm.terms import AckMode, Anomaly, Configuration, InputError
+from ackfsm.terms import Anomaly, Configuration, InputError
 from ackfsm.text import meant, quoted
 
 __all__ = ["Need", "needs_of", "read_needs"]
@@ -30,9 +30,10 @@ class Need:
     excluded_by: frozenset[str]
     of_transactions: bool = False
 
-    def applies_to(self, configuration: Configuration) -> bool:
+    def applies_to(self, configuration: Configuration, specification: Specification) -> bool:
         """Whether ``configuration`` has what this is said of."""
-        return not self.of_transactions or configuration.ack_mode is AckMode.SESSION_TRANSACTED
+        transacted = specification.conditions["transacted"]
+        return not self.of_transactions or transacted.holds(specification.environment(configuration))
 
 
 def needs_of(specification: Specification, directory: Path | None = None) -> dict[str, Need]:

@@ -62,14 +62,15 @@ def test_the_page_is_made_from_the_needs() -> None:
 
 
 def test_a_need_said_of_transactions_is_given_only_by_transactions() -> None:
-    known = advice.needs_of(shipped())
+    specification = shipped()
+    known = advice.needs_of(specification)
     (atomic,) = advice.read_needs(["atomic"], known)
     (no_loss,) = advice.read_needs(["no-loss"], known)
     plain, transacted = (
-        shipped().configure("ems", {"ack_mode": mode})
+        specification.configure("ems", {"ack_mode": mode})
         for mode in (AckMode.AUTO_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED)
     )
-    assert not atomic.applies_to(plain)
-    assert atomic.applies_to(transacted)
-    assert no_loss.applies_to(plain)
-    assert no_loss.applies_to(transacted)
+    assert not atomic.applies_to(plain, specification)
+    assert atomic.applies_to(transacted, specification)
+    assert no_loss.applies_to(plain, specification)
+    assert no_loss.applies_to(transacted, specification)

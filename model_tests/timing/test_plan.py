@@ -42,6 +42,19 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.parametrize(
+    ("profile", "mode", "binds"),
+    [
+        ("solace-jms", "NON_PERSISTENT", "bandwidth down"),
+        ("solace", "DIRECT", "bandwidth down"),
+        ("ems", "RELIABLE", "prefetch"),
+    ],
+)
+def test_no_window_holds_a_direct_message_back(profile: str, mode: str, binds: str) -> None:
+    far_away = dataclasses.replace(SEED, rtt=Fraction(1))
+    assert planned(far_away, profile, delivery_mode=mode).deliver.binds == binds
+
+
 def test_a_blocking_send_is_bound_by_the_round_trip_and_an_unconfirmed_one_by_the_bandwidth() -> None:
     only_round_trip = dataclasses.replace(SEED, bandwidth=None)
     assert exactly(planned(only_round_trip).publish.rate) == 4000
