@@ -47,7 +47,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     [
         ("solace-jms", "NON_PERSISTENT", "bandwidth down"),
         ("solace", "DIRECT", "bandwidth down"),
-        ("ems", "RELIABLE", "prefetch"),
+        ("solace", "PERSISTENT", "prefetch"),
     ],
 )
 def test_no_window_holds_a_direct_message_back(profile: str, mode: str, binds: str) -> None:
