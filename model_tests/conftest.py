@@ -18,6 +18,17 @@ from model_tests.support.tables import read_once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import Scheduling
+
+_TOGETHER = {
+    "model_tests/html/test_command.py": "Spark",
+    "model_tests/spark/": "Spark",
+    "model_tests/docs/": "documentation",
+    "model_tests/package/": "package",
+}
+"""Which files one worker takes: one Spark is started, not one for each worker.  Scopes with most tests are given out
+first, so that the few long tests of a folder do not begin when nothing else is left to do beside them."""
 
 # No deadline: a first call may compile a kernel.  On CI (which sets CI) the examples are the same in every run.
 settings.register_profile("ackfsm", deadline=None, derandomize="CI" in os.environ, print_blob=True)
@@ -31,6 +42,21 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.mkdtemp(prefix="ackfsm-tests-")
         os.environ["NUMBA_CACHE_DIR"] = folder
         config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling | None:
+    """Files are given to workers as ``--dist loadfile`` says, but some of them together."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
+        def _split_scope(self, nodeid: str) -> str:
+            file = super()._split_scope(nodeid)
+            return next((scope for begins, scope in _TOGETHER.items() if file.startswith(begins)), file)
+
+    return Together(config, log)
 
 
 def _keeps(folder: Path) -> bool:
