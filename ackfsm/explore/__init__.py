@@ -1,8 +1,8 @@
 """The model checker: exhaustive exploration of the states of a system, and the questions about them.
 
 ``questions`` are what a check asks (anomalies, liveness, equality), ``search`` is the search of a state space,
-``reduction`` what need not be searched, ``replay`` performs what was found.  Other packages import from here, and
-``search.distributed`` for a search in many processes, which needs NumPy and Numba.
+``symbolic`` the same with sets of states, ``reduction`` what need not be searched, ``replay`` performs what was found.
+Other packages import from here, and ``search.distributed`` for a search in many processes, which needs NumPy and Numba.
 """
 
 from ackfsm.explore.questions.allowed import allowed, why_undecided
@@ -26,6 +26,7 @@ from ackfsm.explore.search.encode import PackedNetwork, pack
 from ackfsm.explore.search.explore import Exploration, explore, explore_packed
 from ackfsm.explore.search.options import Reduction, SearchOptions
 from ackfsm.explore.search.self_check import successors_by_tables
+from ackfsm.explore.symbolic.search import SymbolicExploration, SymbolicOptions, explore_symbolically
 
 __all__ = [
     "Answer",
@@ -48,6 +49,8 @@ __all__ = [
     "SlicedNetwork",
     "Slicer",
     "Step",
+    "SymbolicExploration",
+    "SymbolicOptions",
     "Witness",
     "allowed",
     "check",
@@ -55,6 +58,7 @@ __all__ = [
     "compare_after",
     "explore",
     "explore_packed",
+    "explore_symbolically",
     "pack",
     "perform",
     "replay",

@@ -1,0 +1,1 @@
+"""Symbolic search: sets of states as decision diagrams (MDD), found by saturation (Ciardo, Lüttgen, Siminiceanu)."""

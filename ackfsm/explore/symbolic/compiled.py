@@ -1,0 +1,58 @@
+"""The kernel of symbolic search compiled by Numba; importing this module imports Numba."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numba
+
+from ackfsm.explore.symbolic import kernel, kernel_count
+from ackfsm.numba_cache import cache_of
+
+__all__ = [
+    "add_paths",
+    "begin",
+    "copy_children",
+    "count_enabled",
+    "count_paths",
+    "list_nodes",
+    "number_nodes",
+    "rehash_cache",
+    "rehash_nodes",
+    "run",
+]
+
+
+def _compiled(function: Any) -> Any:
+    """``function`` compiled, calling others in their compiled form: those that were compiled before it."""
+    bound = FunctionType(function.__code__, function.__globals__ | _known)
+    made = numba.njit(nogil=True)(bound)
+    if hasattr(made, "_cache"):  # it is the function itself where NUMBA_DISABLE_JIT is set
+        made._cache = cache_of(bound)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
+    _known[function.__name__] = made
+    return made
+
+
+_known: dict[str, Any] = {}
+
+for _function in (
+    *(kernel.hash_of, kernel.find_or_make, kernel.store_result, kernel.known_result),
+    *(kernel.deliver, kernel.next_firing, kernel.next_child),
+):
+    _compiled(_function)
+
+begin = _compiled(kernel.begin)
+_compiled(kernel.finish)
+_compiled(kernel.step)
+run = _compiled(kernel.run)
+rehash_nodes = _compiled(kernel.rehash_nodes)
+rehash_cache = _compiled(kernel.rehash_cache)
+
+_compiled(kernel_count.add)
+list_nodes = _compiled(kernel_count.list_nodes)
+number_nodes = _compiled(kernel_count.number_nodes)
+copy_children = _compiled(kernel_count.copy_children)
+count_paths = _compiled(kernel_count.count_paths)
+add_paths = _compiled(kernel_count.add_paths)
+count_enabled = _compiled(kernel_count.count_enabled)

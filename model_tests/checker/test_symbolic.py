@@ -1,0 +1,230 @@
+"""Symbolic search against the search state by state, against a search of twenty lines, and against arithmetic."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from ackfsm.explore import (
+    SearchOptions,
+    SymbolicExploration,
+    SymbolicOptions,
+    explore,
+    explore_symbolically,
+    pack,
+)
+from ackfsm.explore.symbolic import kernel
+from ackfsm.explore.symbolic.encode import event_system
+from ackfsm.explore.symbolic.forest import Forest, ForestLimits
+from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
+from ackfsm.tables import EventRef, Fsm
+from ackfsm.terms import Fault, InputError
+from model_tests.support.checker.plain_search import breadth_first, rests, shows
+from model_tests.support.tables import bounds, configurations, networks, row, shipped
+
+EVERY = frozenset(Fault)
+PLAIN = SymbolicOptions(witnesses=True, compiled=False)
+COMPILED = SymbolicOptions(witnesses=True)
+
+
+def system(profile: str = "jms", chosen: dict[str, Any] | None = None, **limits: Any) -> Network:
+    bounded: dict[str, Any] = {"faults": EVERY, **limits}
+    return compose(shipped(), shipped().configure(profile, chosen or {}), Bounds(**bounded))
+
+
+def lengths(witnesses: Any) -> dict[str, int]:
+    return {anomaly: len(steps) for anomaly, steps in witnesses.items()}
+
+
+def agree(network: Network, options: SymbolicOptions = COMPILED) -> SymbolicExploration:
+    """States, transitions, verdicts and lengths of witnesses are those of the search state by state."""
+    expected, found = explore(network, SearchOptions(compiled=options.compiled)), explore_symbolically(network, options)
+    assert found.complete
+    assert expected.complete
+    assert (found.states, found.transitions) == (expected.states, expected.transitions)
+    assert {anomaly for anomaly, reached in found.reachable.items() if reached} == set(expected.witnesses)
+    if options.witnesses:
+        assert lengths(found.witnesses) == lengths(expected.witnesses)
+        assert all(shows(network, steps, anomaly) for anomaly, steps in found.witnesses.items())
+    return found
+
+
+def agree_with_plain(network: Network, options: SymbolicOptions) -> None:
+    """The same against :func:`breadth_first`, and the states at rest."""
+    expected, found = breadth_first(network), explore_symbolically(network, options)
+    assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
+    assert found.at_rest == sum(rests(network, state) for state in expected.depth)
+    assert lengths(found.witnesses) == expected.anomalies
+    assert {anomaly for anomaly, reached in found.reachable.items() if reached} == set(expected.anomalies)
+    assert all(shows(network, steps, anomaly) for anomaly, steps in found.witnesses.items())
+
+
+# against others
+
+
+@settings(max_examples=100)
+@given(networks())
+def test_random_systems_in_plain_python(network: Network) -> None:
+    agree_with_plain(network, PLAIN)
+
+
+@settings(max_examples=15)
+@given(networks())
+def test_random_systems_compiled(network: Network) -> None:
+    agree_with_plain(network, COMPILED)
+
+
+@settings(max_examples=5)
+@given(configurations(), bounds(messages=1, budgets=(0, 1)))
+def test_random_configurations(configuration: Any, limits: Bounds) -> None:
+    agree_with_plain(compose(shipped(), configuration, limits), COMPILED)
+
+
+@pytest.mark.parametrize("profile", sorted(shipped().profiles))
+def test_one_message_of_every_profile(profile: str) -> None:
+    agree(system(profile))
+
+
+@pytest.mark.parametrize("profile", sorted(shipped().profiles))
+def test_one_message_of_every_profile_with_any_faults(profile: str) -> None:
+    agree(system(profile, max_faults=None), SymbolicOptions())
+
+
+@pytest.mark.parametrize(
+    ("profile", "chosen", "limits"),
+    [
+        pytest.param("jms", {}, {"max_faults": 0}, id="no faults"),
+        pytest.param("jms", {}, {}, id="one fault of any kind"),
+        pytest.param("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"max_faults": 0}, id="CLIENT"),
+        pytest.param("artemis", {}, {"faults": {Fault.BROKER_CRASH}}, id="a crash of the broker"),
+        pytest.param("rabbitmq", {}, {"faults": {Fault.CONSUMER_CRASH}}, id="a crash of the consumer"),
+        pytest.param("qpid", {"ack_mode": "SESSION_TRANSACTED"}, {"max_faults": 0}, id="transacted"),
+    ],
+)
+def test_two_messages(profile: str, chosen: dict[str, Any], limits: dict[str, Any]) -> None:
+    agree(system(profile, chosen, messages=2, **limits))
+
+
+def test_four_messages() -> None:
+    found = agree(system(messages=4), SymbolicOptions())
+    assert found.states is not None
+    assert found.states > 1_000_000
+
+
+def test_consumers_and_subscriptions_are_part_of_the_order() -> None:
+    agree(system(messages=2, consumers=2, max_faults=0), SymbolicOptions())
+    agree(system(chosen={"destination": "durable_subscription"}, subscriptions=2, max_faults=0), SymbolicOptions())
+
+
+# against arithmetic
+
+
+def toggles(count: int) -> Network:
+    """So many machines of two states that know nothing of each other."""
+    instances, events = [], []
+    for n in range(count):
+        go = EventRef(f"go_{n}")
+        rows = {("a", go): row("a", go, "b"), ("b", go): row("b", go, "a")}
+        instances.append(Instance(Fsm(f"toggle_{n}", ("a", "b"), "a", (go,), rows), ()))
+        events.append(NetworkEvent(go.name, (), may_never_happen=n % 2 == 0, participants=(Participant(n, go),)))
+    return Network(shipped().configure(), Bounds(), tuple(instances), tuple(events))
+
+
+@pytest.mark.parametrize("count", [1, 61, 62, 63, 124, 150])
+@pytest.mark.parametrize("options", [PLAIN, COMPILED], ids=["plain", "compiled"])
+def test_numbers_have_no_bound(count: int, options: SymbolicOptions) -> None:
+    found = explore_symbolically(toggles(count), options)
+    assert (found.states, found.transitions) == (2**count, count * 2**count)
+    assert found.at_rest == (2 if count == 1 else 0), "every other toggle goes on for ever"
+
+
+def test_a_system_without_events_is_one_state() -> None:
+    network = dataclasses.replace(system(), events=())
+    agree_with_plain(network, PLAIN)
+    assert explore_symbolically(network).states == 1
+
+
+# memory
+
+
+def saturated(forest: Forest) -> int:
+    return forest.saturated([0] * forest.system.levels)
+
+
+def chain(levels: int) -> Any:
+    """The system of so many toggles."""
+    return event_system(pack(toggles(levels)), range(levels), [])
+
+
+def test_the_pool_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = system(messages=2, max_faults=0)
+    large = explore_symbolically(network, PLAIN)
+    monkeypatch.setattr("ackfsm.explore.symbolic.forest._FIRST_SLOTS", 2)
+    small = explore_symbolically(network, PLAIN)
+    assert large.nodes > 2_000, "more than either began with"
+    assert (small.states, small.transitions, small.reachable) == (large.states, large.transitions, large.reachable)
+    assert lengths(small.witnesses) == lengths(large.witnesses)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_no_node_is_made_twice(compiled: bool) -> None:  # noqa: FBT001 - a parameter of a test
+    forest = Forest(chain(50), ForestLimits(), compiled=compiled)
+    first = saturated(forest)
+    made = forest.nodes
+    assert saturated(forest) == first
+    assert forest.nodes == made == 50, "one for each level: all states of the machines below"
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_a_search_that_may_make_no_more_nodes_says_so(compiled: bool) -> None:  # noqa: FBT001
+    network = system(messages=1)
+    found = explore_symbolically(network, SymbolicOptions(max_nodes=100, compiled=compiled))
+    assert (found.complete, found.stopped_by, found.nodes) == (False, "max_nodes", 100)
+    assert (found.states, found.transitions, found.at_rest) == (None, None, None)
+    assert set(found.reachable.values()) == {None}, "nothing is known to be unreachable"
+
+
+def test_what_was_known_before_the_limit_is_told() -> None:
+    network = system(messages=1)
+    whole = explore_symbolically(network, SymbolicOptions(compiled=False))
+    cut = explore_symbolically(network, SymbolicOptions(compiled=False, max_nodes=whole.nodes - 1))
+    assert (cut.stopped_by, cut.states, cut.transitions) == ("max_nodes", whole.states, whole.transitions)
+    assert cut.at_rest is None
+    assert False not in cut.reachable.values()
+    assert True in cut.reachable.values()
+    exact = explore_symbolically(network, SymbolicOptions(compiled=False, max_nodes=whole.nodes))
+    assert exact.complete, "a limit that is just enough"
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+def test_a_search_that_may_take_no_more_memory_says_so(compiled: bool) -> None:  # noqa: FBT001
+    found = explore_symbolically(system(messages=2), SymbolicOptions(max_memory=200_000, compiled=compiled))
+    assert (found.stopped_by, found.states) == ("max_memory", None)
+    assert found.bytes <= 200_000
+
+
+def test_where_memory_ends_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Forest, "_enlarge", none)
+    found = explore_symbolically(system(messages=1), SymbolicOptions(compiled=False))
+    assert (found.stopped_by, found.states) == ("memory", None)
+
+
+def test_progress_is_told_and_limits_are_whole_numbers() -> None:
+    told: list[int] = []
+    found = explore_symbolically(toggles(3), SymbolicOptions(compiled=False, progress=told.append))
+    assert told == sorted(told)
+    assert told[-1] <= found.nodes
+    with pytest.raises(InputError, match="max_nodes"):
+        SymbolicOptions(max_nodes=0)
+
+
+def test_the_cache_keeps_what_it_was_told_when_it_grows() -> None:
+    small, large = [0] * kernel.CACHE_ENTRY * 4, [0] * kernel.CACHE_ENTRY * 64
+    kernel.store_result(small, 7, 5, 6, 99)
+    kernel.rehash_cache(small, large)
+    at = large.index(8)
+    assert large[at : at + 4] == [8, 5, 6, 99]
