@@ -1,0 +1,11 @@
+"""Proofs for any number of messages and any number of faults: anomalies that no system of the tables can show.
+
+:func:`prove` computes all that the system and one or two of any number of messages can be in (a *view*), from the
+tables of one message, and looks for anomalies there.  What it does not find is impossible; what it finds may be
+impossible all the same, so it is *undecided*.  Semantics and proofs are in ``spec/any.md``.
+"""
+
+from ackfsm.unbounded._prove import DEFAULT_LEVELS, Proof, Verdict, prove
+from ackfsm.unbounded._steps import Level
+
+__all__ = ["DEFAULT_LEVELS", "Level", "Proof", "Verdict", "prove"]

@@ -1,0 +1,254 @@
+"""``prove``: which anomalies are impossible with any number of messages and any number of faults."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from ackfsm.network import Observer, observers_of
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration, Fault
+from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of
+from ackfsm.unbounded._families import Family, families
+from ackfsm.unbounded._ghosts import LOST
+from ackfsm.unbounded._reasons import NotProvedError
+from ackfsm.unbounded._rest import Rest
+from ackfsm.unbounded._steps import Level, Spaces
+from ackfsm.unbounded._tables import Table
+from ackfsm.unbounded._views import Views
+from ackfsm.unbounded._watching import Graph, graph_of, watched
+
+__all__ = ["DEFAULT_LEVELS", "Proof", "Verdict", "prove"]
+
+DEFAULT_LEVELS = (Level.CHAOS, Level.LOCAL, Level.PAIRS)
+
+_MOST_VIEWS = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
+
+    ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.
+    """
+
+    anomaly: str
+    level: Level | None
+    undecided: str = ""
+
+    @property
+    def proved(self) -> bool:
+        """Whether no system of any number of messages, with any number of faults, shows the anomaly."""
+        return not self.undecided
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Proof:
+    """The verdicts for one configuration; ``views`` is how many views each level took, over all families."""
+
+    configuration: Configuration
+    faults: frozenset[Fault]
+    verdicts: Mapping[str, Verdict]
+    views: Mapping[Level, int]
+    seconds: float = dataclasses.field(compare=False)
+
+    @property
+    def undecided(self) -> tuple[Verdict, ...]:
+        """What is not proved."""
+        return tuple(verdict for verdict in self.verdicts.values() if not verdict.proved)
+
+
+def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much effort
+    specification: Specification,
+    configuration: Configuration,
+    anomalies: Collection[str] | None = None,
+    *,
+    faults: Collection[Fault] = tuple(Fault),
+    actions: Collection[str] = (),
+    without: Collection[str] = (),
+    levels: Sequence[Level] = DEFAULT_LEVELS,
+    max_states: int = _MOST_VIEWS,
+    progress: Callable[[int], None] | None = None,
+) -> Proof:
+    """Prove ``anomalies`` (by default all, and the ends of a message) impossible for any number of messages and faults.
+
+    The ``levels`` are tried in their order, each for what the ones before have left.  ``max_states`` is the most views
+    of one level.  Nothing is ever said to be possible: what a proof is not found for is undecided, with the reason.
+
+    Raises :class:`ackfsm.terms.InputError` for a name in ``anomalies`` that the tables do not define.
+    """
+    begun = time.perf_counter()
+    scope = Scope(specification, configuration, frozenset(faults), frozenset(actions), frozenset(without))
+    observers = observers_of(specification, anomalies)
+    run = _Run(scope, observers, tuple(levels), max_states, progress)
+    verdicts = run.verdicts()
+    return Proof(configuration, scope.faults, verdicts, dict(run.views), time.perf_counter() - begun)
+
+
+class _Run:
+    """One proof: the anomalies that are left, family by family and level by level."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        observers: Sequence[Observer],
+        levels: Sequence[Level],
+        max_states: int,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        self.scope = scope
+        self.observers = observers
+        self.levels = levels
+        self.max_states = max_states
+        self.progress = progress
+        self.views: dict[Level, int] = {}
+
+    def verdicts(self) -> dict[str, Verdict]:
+        """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
+        names = list(dict.fromkeys(str(anomaly) for anomaly, _ in self.observers))
+        try:
+            each = [self._of_family(family) for family in self._families()]
+        except NotProvedError as reason:
+            return {name: Verdict(name, None, str(reason)) for name in names}
+        return {name: _joined(name, [of_family[name] for of_family in each]) for name in names}
+
+    def _families(self) -> tuple[Family, ...]:
+        """The families of the configuration: neighbours with the same columns in it are one."""
+        machines = [*self.scope.specification.machines.values(), *(monitor.machine for _, monitor in self.observers)]
+        found: list[tuple[Family, object]] = []
+        for family in families(self.scope.specification, machines):
+            system = system_of(self.scope, family)
+            columns = (
+                dataclasses.replace(system, family=Family(1, None)),
+                watchers_of(self.scope, system, self.observers),
+            )
+            if found and found[-1][1] == columns:
+                found[-1] = (Family(found[-1][0].least, family.most), columns)
+            else:
+                found.append((family, columns))
+        return tuple(family for family, _ in found)
+
+    def _of_family(self, family: Family) -> dict[str, Verdict]:
+        """The verdict for each anomaly over the systems of one family."""
+        left = dict.fromkeys((str(anomaly) for anomaly, _ in self.observers), "no level was tried")
+        proved: dict[str, Verdict] = {}
+        for level in self._levels(family):
+            if not left:
+                break
+            known = self._at(level, family, tuple(left))
+            proved |= {name: Verdict(name, level) for name, reason in known.items() if not reason}
+            left = {name: reason for name, reason in known.items() if reason}
+        return proved | {name: Verdict(name, None, f"{family}: {reason}") for name, reason in left.items()}
+
+    def _levels(self, family: Family) -> tuple[Level, ...]:
+        return tuple(self.levels) if family.has_several else (Level.ALONE,)
+
+    def _at(self, level: Level, family: Family, names: Sequence[str]) -> dict[str, str]:
+        """Why each of ``names`` is not proved at this level; empty where it is.
+
+        A pair takes two messages, so that the system of one is looked at by itself.
+        """
+        reasons = self._by_views(level, family, names)
+        if level is Level.PAIRS and family.has_one:
+            alone = self._by_views(Level.ALONE, family, [name for name in names if not reasons[name]])
+            reasons |= alone
+        return reasons
+
+    def _by_views(self, level: Level, family: Family, names: Sequence[str]) -> dict[str, str]:
+        try:
+            examined = self._examined(level, family)
+            watchers = watchers_of(self.scope, examined.system, [o for o in self.observers if str(o[0]) in set(names)])
+        except NotProvedError as reason:
+            return dict.fromkeys(names, str(reason))
+        return {name: _reason(examined, [w for w in watchers if w.anomaly == name], level) for name in names}
+
+    def _examined(self, level: Level, family: Family) -> _Examined:
+        """The views of a level; again without the ghosts that turn out not to tell the numbers of their counters."""
+        third = family.has_third if level is Level.PAIRS else family.has_several
+        broken: frozenset[str] = frozenset()
+        while True:
+            system = system_of(self.scope, family, without_ghosts=broken)
+            views = Views(Spaces(system), level, third=third, max_states=self.max_states, progress=self.progress)
+            found = {system.machines[ghost.counter].name for ghost in views.broken_ghosts()}
+            if not found:
+                self.views[level] = self.views.get(level, 0) + len(views)
+                return _Examined(system, views)
+            broken |= found
+
+
+class _Examined:
+    """Finished views; the steps between them and the letters that they have at rest are made when asked for."""
+
+    def __init__(self, system: System, views: Views) -> None:
+        self.system = system
+        self.views = views
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """The steps between the views."""
+        return graph_of(self.views)
+
+    @functools.cached_property
+    def rest(self) -> Rest:
+        """Their letters."""
+        return Rest(self.views)
+
+
+def _reason(examined: _Examined, watchers: Sequence[Watcher], level: Level) -> str:
+    """Why an anomaly is not proved; empty where none of the machines that watch for it shows it."""
+    try:
+        reasons = [_shown(examined, watcher, level) for watcher in watchers]
+    except NotProvedError as reason:
+        return str(reason)
+    return next((reason for reason in reasons if reason), "")
+
+
+def _shown(examined: _Examined, watcher: Watcher, level: Level) -> str:
+    """How ``watcher`` shows its anomaly; empty if it does not."""
+    slots: Sequence[int | None] = range(level.slots) if watcher.of_message else (None,)
+    reached = [watched(examined.graph, watcher.table, slot) for slot in slots]
+    if any(of_slot[:, state].any() for of_slot in reached for state in watcher.marked):
+        if _is_within_a_bound(examined, watcher):
+            return ""
+        return f"{watcher.table.name} is marked in a view at the level {level}"
+    if watcher.at_rest:
+        of_slots = reached if watcher.of_message else reached * level.slots
+        if examined.rest.is_possible(of_slots, watcher.at_rest, of_system=not watcher.of_message):
+            return f"{watcher.table.name} is marked in a view that may be at rest, at the level {level}"
+    return ""
+
+
+def _is_within_a_bound(examined: _Examined, watcher: Watcher) -> bool:
+    """Whether a counter of the system that refuses to go on at the same bound is never below what ``watcher`` counts.
+
+    If each message has counted at most as much of the one as of the other, so have all of them together.
+    """
+    ghost = watcher.ghost
+    return ghost is not None and any(
+        _is_at_most(examined, ghost, guard.ghost)
+        for guard in examined.system.ghosts
+        if guard.refuses and guard.bound == watcher.bound
+    )
+
+
+def _is_at_most(examined: _Examined, watching: Table, guarding: int) -> bool:
+    """Whether in every view the ghost ``watching`` has counted at most what the ghost ``guarding`` has."""
+    views = examined.views
+    for slot, messages in enumerate(views.slots):
+        reached = watched(examined.graph, watching, slot)
+        guards = views.spaces.message.states[messages, guarding]
+        if any(
+            (reached[:, count] & ((count == LOST) | (guards < count))).any() for count in range(len(watching.states))
+        ):
+            return False
+    return True
+
+
+def _joined(name: str, verdicts: Sequence[Verdict]) -> Verdict:
+    undecided = next((verdict for verdict in verdicts if not verdict.proved), None)
+    if undecided is not None:
+        return undecided
+    order = tuple(Level)
+    return Verdict(name, max((v.level for v in verdicts if v.level is not None), key=order.index))

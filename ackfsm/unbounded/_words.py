@@ -1,0 +1,160 @@
+"""The word problem of lemma 3: can messages stand in a row so that nothing that they or the system would do can be?
+
+A *letter* is what counts of the state of one message, while the system is in one state.  Sets of events are bits.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from ackfsm.unbounded._reasons import NotProvedError
+
+__all__ = ["Letter", "word_exists"]
+
+_MOST = 5_000
+"""A search for a word that keeps more beginnings than this is given up, and nothing is concluded."""
+
+
+class Letter(NamedTuple):
+    """What a message in a state means for others at rest.
+
+    ``needs`` are its own events that some other message has to refuse; ``later``, ``earlier`` and ``system`` are the
+    events of a later message, of an earlier one and of the system that it refuses itself; ``counted`` the counters of
+    which it holds a part.
+    """
+
+    needs: int
+    later: int
+    earlier: int
+    system: int
+    counted: int
+
+    def limited(self, asked: int, system: int, counted: int) -> Letter:
+        """What it is, if nothing counts but the events ``asked`` of messages and ``system``, and these counters."""
+        return Letter(
+            self.needs, self.later & asked, self.earlier & asked, self.system & system, self.counted & counted
+        )
+
+    def is_as_good_as(self, other: Letter) -> bool:
+        """Whether it needs no more, and refuses and holds no less."""
+        return not (
+            self.needs & ~other.needs
+            or other.later & ~self.later
+            or other.earlier & ~self.earlier
+            or other.system & ~self.system
+            or other.counted & ~self.counted
+        )
+
+
+class _Scan(NamedTuple):
+    """What is known of the letters read so far, from left to right.
+
+    ``refused`` are the events that they refuse to what comes, ``owed`` those of theirs that what comes has to refuse.
+    """
+
+    refused: int
+    owed: int
+    system: int
+    counted: int
+
+    def is_as_good_as(self, other: _Scan) -> bool:
+        """Whether whatever completes ``other`` completes this one: nothing more is owed, nothing less is met."""
+        return not (
+            other.refused & ~self.refused
+            or self.owed & ~other.owed
+            or other.system & ~self.system
+            or other.counted & ~self.counted
+        )
+
+    def read(self, letter: Letter) -> _Scan:
+        return _Scan(
+            self.refused | letter.later,
+            (self.owed & ~letter.earlier) | (letter.needs & ~self.refused),
+            self.system | letter.system,
+            self.counted | letter.counted,
+        )
+
+
+def word_exists(
+    left: Collection[Letter], marked: Letter, right: Collection[Letter], *, system: int, counted: int
+) -> bool:
+    """Whether a word of letters of ``left``, then ``marked``, then letters of ``right``, is at rest.
+
+    That is one in which each letter's needs are refused by a letter on the proper side of it, all events ``system`` are
+    refused by some letter, and all counters ``counted`` are held by some letter.
+
+    Raises :class:`NotProvedError` where the search takes too long.
+    """
+    asked = functools.reduce(operator.or_, (letter.needs for letter in (marked, *left, *right)), 0)
+    left, right = ({letter.limited(asked, system, counted) for letter in letters} for letters in (left, right))
+    left, right = _useful(left, marked, right)
+    if not _conceivable(left, marked, right, system, counted):
+        return False
+    first = {scan.read(marked) for scan in _best({_Scan(0, 0, 0, 0)}, left)}
+    return any(
+        not scan.owed and scan.system & system == system and scan.counted & counted == counted
+        for scan in _best(first, right)
+    )
+
+
+def _useful(
+    left: Collection[Letter], marked: Letter, right: Collection[Letter]
+) -> tuple[Sequence[Letter], Sequence[Letter]]:
+    """The letters that may be in a word: whose needs others can refuse, and which no other letter is as good as."""
+    before, behind = list(left), list(right)
+    while True:
+        every = (*before, marked, *behind)
+        by_left, by_all = _later([*before, marked, *behind]), _earlier(every)
+        kept = [letter for letter in before if not letter.needs & ~(_later(before) | by_all)]
+        kept_behind = [letter for letter in behind if not letter.needs & ~(by_left | _earlier(behind))]
+        if len(kept) == len(before) and len(kept_behind) == len(behind):
+            return _maximal(before), _maximal(behind)
+        before, behind = kept, kept_behind
+
+
+def _later(letters: Collection[Letter]) -> int:
+    return functools.reduce(operator.or_, (letter.later for letter in letters), 0)
+
+
+def _earlier(letters: Collection[Letter]) -> int:
+    return functools.reduce(operator.or_, (letter.earlier for letter in letters), 0)
+
+
+def _maximal(letters: Collection[Letter]) -> Sequence[Letter]:
+    """Those to which no other one is preferable: any word stays at rest with a preferable letter in its place."""
+    found: list[Letter] = []
+    for letter in letters:
+        if not any(other.is_as_good_as(letter) for other in found):
+            found = [other for other in found if not letter.is_as_good_as(other)]
+            found.append(letter)
+    return found
+
+
+def _conceivable(
+    left: Collection[Letter], marked: Letter, right: Collection[Letter], system: int, counted: int
+) -> bool:
+    """Whether the letters can do it if their order and their own needs are left out of account."""
+    for letter in (marked, *left, *right):
+        system &= ~letter.system
+        counted &= ~letter.counted
+    return not (system or counted or marked.needs & ~(_later(left) | _earlier(right)))
+
+
+def _best(start: Collection[_Scan], letters: Collection[Letter]) -> Collection[_Scan]:
+    """What reading any of ``letters``, any number of times, leads to, but for what something else is as good as."""
+    found: list[_Scan] = list(start)
+    new = list(start)
+    while new:
+        scan = new.pop()
+        for letter in letters:
+            after = scan.read(letter)
+            if not any(other.is_as_good_as(after) for other in found):
+                found = [other for other in found if not after.is_as_good_as(other)]
+                found.append(after)
+                new.append(after)
+        if len(found) > _MOST:
+            raise NotProvedError(f"the search for messages at rest has come to {_MOST:,} beginnings of words")
+    return found

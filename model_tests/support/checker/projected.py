@@ -1,0 +1,148 @@
+"""Concrete runs of a system of a few messages, seen as views: what the abstraction for any number has to contain."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ackfsm.network import Index, Network, NetworkEvent
+from ackfsm.tables import EventRef, Relation, Row, Specification
+from ackfsm.unbounded._columns import System
+from ackfsm.unbounded._tables import FULL, NONE, SOME, Role
+from ackfsm.unbounded._views import Views, pack_views
+from model_tests.support.tables import row as table_row
+
+__all__ = ["Projection", "fading", "random_run"]
+
+Concrete = tuple[str, ...]
+Local = tuple[int, ...]
+
+
+class Projection:
+    """Maps the states and events of a composed network to those of the abstraction; ghosts are counted along a run."""
+
+    def __init__(self, network: Network, system: System) -> None:
+        self.network = network
+        self.system = system
+        self.messages = network.bounds.messages
+        self._at = {instance.label: number for number, instance in enumerate(network.instances)}
+        self._ghosts = [ghost.ghost for ghost in system.ghosts]
+        self._events = {(event.name, event.copy): number for number, event in enumerate(system.events)}
+
+    def event(self, event: NetworkEvent) -> int:
+        """The number that the event has for every message."""
+        copies = len(event.index) > 1
+        return self._events[event.name, event.index[1] if copies else 0]
+
+    def machines(self, state: Concrete) -> Local:
+        """The system's machines."""
+        return tuple(
+            _number(table.states, state[self._at[table.name]], table.limits[2] if table.limits[2:] else None)
+            for table in self.system.machines
+        )
+
+    def message(self, state: Concrete, message: int, ghosts: Mapping[int, int]) -> Local:
+        """The machines of one message; ``ghosts`` has the states of its ghosts."""
+        return tuple(
+            ghosts[number]
+            if number in ghosts
+            else _number(table.states, state[self._at[_label(table.name, message)]], None)
+            for number, table in enumerate(self.system.message)
+        )
+
+    def no_ghosts(self) -> dict[int, dict[int, int]]:
+        """The ghosts of each message at the start."""
+        return {message: dict.fromkeys(self._ghosts, 0) for message in range(1, self.messages + 1)}
+
+    def count(self, ghosts: dict[int, dict[int, int]], event: NetworkEvent) -> None:
+        """Let every ghost hear ``event``."""
+        for message, counts in ghosts.items():
+            role = _role(event.index, message)
+            for number in counts:
+                columns = self.system.message[number].columns.get((role, self.event(event)))
+                if columns is not None:
+                    counts[number] = columns[0][counts[number]]
+
+    def missing(self, views: Views, state: Concrete, ghosts: Mapping[int, Mapping[int, int]]) -> list[tuple[int, ...]]:
+        """The messages, or pairs of them in their order, that ``views`` do not have in this state."""
+        machines = views.spaces.machines.number(self.machines(state))
+        local = {m: views.spaces.message.number(self.message(state, m, ghosts[m])) for m in ghosts}
+        every = itertools.combinations(local, views.level.slots)
+        return [some for some in every if not _has(views, machines, [local[m] for m in some])]
+
+
+def _has(views: Views, machines: int | None, messages: list[int | None]) -> bool:
+    if machines is None or None in messages:
+        return False
+    slots = [np.array([message], np.int64) for message in messages]
+    return bool(views.index(pack_views(np.array([machines], np.int64), slots))[0] >= 0)
+
+
+def _label(name: str, message: int) -> str:
+    machine, _, copy = name.partition("#")
+    return f"{machine}(m{message}#{copy})" if copy else f"{machine}(m{message})"
+
+
+def _number(states: tuple[str, ...], state: str, bound: int | None) -> int:
+    if state in states:
+        return states.index(state)
+    return states.index(NONE if state == "0" else FULL if int(state) == bound else SOME)
+
+
+def _role(index: Index, message: int) -> Role:
+    if not index:
+        return Role.SYSTEM
+    return Role.OWN if index[0] == message else Role.EARLIER if index[0] < message else Role.LATER
+
+
+def random_run(network: Network, seed: int, steps: int) -> Iterator[tuple[NetworkEvent | None, Concrete]]:
+    """States of a random run; where nothing is left to happen it begins anew, which has no event."""
+    drawn = random.Random(seed)
+    state = network.initial
+    yield None, state
+    for _ in range(steps):
+        events = list(network.events)
+        drawn.shuffle(events)
+        for event in events:
+            after = network.step(state, event)
+            if after is not None and (after != state or drawn.random() < 0.1):
+                state = after
+                yield event, state
+                break
+        else:
+            state = network.initial
+            yield None, state
+
+
+def fading(specification: Specification, after: int) -> Specification:
+    """The tables with a defect: a redelivery mark fades when ``after`` later messages are sent for the first time.
+
+    So it takes that many messages and one more until the mark is missed.
+    """
+    machine = specification.machines["redelivery"]
+    heard = EventRef("dispatch_first", Relation.LATER)
+    steps = ["marked", *(f"faded_{n}" for n in range(1, after)), "clear"]
+    cells = dict(machine.cells)
+    for state in steps[1:-1]:
+        for (of, event), rows in machine.cells.items():
+            if of == "marked":
+                cells[state, event] = tuple(_moved(row, state) for row in rows)
+    for state in (*machine.states, *steps[1:-1]):
+        target = steps[steps.index(state) + 1] if state in steps[:-1] else state
+        cells[state, heard] = (table_row(state, heard, target),)
+    changed = dataclasses.replace(
+        machine,
+        states=(*machine.states, *steps[1:-1]),
+        alphabet=(*machine.alphabet, heard),
+        cells=cells,
+    )
+    return dataclasses.replace(specification, machines={**specification.machines, "redelivery": changed})
+
+
+def _moved(row: Row, state: str) -> Row:
+    """What the marked state does, in one in which the mark has begun to fade."""
+    return dataclasses.replace(row, state=state, target=state if row.target == "marked" else row.target)

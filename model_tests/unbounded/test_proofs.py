@@ -1,0 +1,83 @@
+"""Is what is proved for any number of messages true of the few that a search can hold, and is what is false refused?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+
+from ackfsm.explore import SearchOptions, explore
+from ackfsm.network import Bounds, compose, observers_of
+from ackfsm.tables import Specification
+from ackfsm.terms import Anomaly, Fault, InputError
+from ackfsm.unbounded import Level, Proof, prove
+from model_tests.support.checker.projected import fading
+from model_tests.support.tables import shipped
+
+_CHEAP = (Level.CHAOS,)
+_LINK = frozenset({Fault.CONSUMER_LINK_LOSS})
+
+
+def _reached(
+    specification: Specification, messages: int, faults: Collection[Fault], most: int | None, only: Collection[str]
+) -> set[str]:
+    bounds = Bounds(messages=messages, faults=frozenset(faults), max_faults=most)
+    network = compose(specification, specification.configure("jms"), bounds, observers_of(specification, only))
+    found = explore(network, SearchOptions(max_states=2_000_000))
+    assert found.complete
+    return set(found.witnesses)
+
+
+def _proved(proof: Proof) -> set[str]:
+    return {name for name, verdict in proof.verdicts.items() if verdict.proved}
+
+
+@pytest.mark.parametrize("profile", ["jms", "ems", "solace", "qpid", "qpid-jms", "artemis", "activemq", "rabbitmq"])
+def test_no_proof_contradicts_a_search(profile: str) -> None:
+    configuration = shipped().configure(profile)
+    proof = prove(shipped(), configuration, levels=_CHEAP, max_states=20_000)
+    reached: set[str] = set()
+    for messages, most in ((1, None), (2, 1)):
+        bounds = Bounds(messages=messages, faults=frozenset(Fault), max_faults=most)
+        network = compose(shipped(), configuration, bounds)
+        reached |= set(explore(network, SearchOptions(max_states=60_000)).witnesses)
+    assert not reached & _proved(proof)
+
+
+def test_most_anomalies_of_jms_are_impossible_for_any_number_of_messages() -> None:
+    proof = prove(shipped(), shipped().configure("jms"), levels=_CHEAP)
+    possible = {Anomaly.UNPROCESSED, Anomaly.DUPLICATE, Anomaly.REPROCESSED}
+    assert not _proved(proof) & possible
+    assert {Anomaly.LOSS, Anomaly.UNFLAGGED_DUPLICATE, Anomaly.RESURRECTION, Anomaly.TORN_TRANSACTION} <= _proved(proof)
+    assert set(proof.verdicts) - _proved(proof) - possible == {Anomaly.REORDER, Anomaly.STUCK}
+    assert all(verdict.level is None and verdict.undecided for verdict in proof.undecided)
+
+
+def test_the_order_of_messages_is_proved_with_pairs_of_them() -> None:
+    proof = prove(shipped(), shipped().configure("jms"), [Anomaly.REORDER], faults=_LINK)
+    assert proof.verdicts[Anomaly.REORDER].level is Level.PAIRS
+
+
+def test_a_mark_that_fades_after_two_messages_is_missed_by_small_searches_and_not_proved() -> None:
+    changed = fading(shipped(), 2)
+    asked = [Anomaly.UNFLAGGED_DUPLICATE]
+    assert not _reached(changed, 1, _LINK, None, asked)
+    assert not _reached(changed, 2, _LINK, None, asked)
+    assert _reached(changed, 3, _LINK, 1, asked) == {Anomaly.UNFLAGGED_DUPLICATE}
+    for level in (Level.CHAOS, Level.LOCAL, Level.PAIRS):
+        proof = prove(changed, changed.configure("jms"), asked, faults=_LINK, levels=[level])
+        assert not _proved(proof), level
+        assert _proved(prove(shipped(), shipped().configure("jms"), asked, faults=_LINK, levels=[level])) == set(asked)
+
+
+def test_what_hits_a_limit_is_undecided() -> None:
+    proof = prove(shipped(), shipped().configure("jms"), [Anomaly.PHANTOM], levels=_CHEAP, max_states=1_000)
+    assert "more than 1,000 views" in proof.verdicts[Anomaly.PHANTOM].undecided
+    assert (
+        not prove(shipped(), shipped().configure("jms"), [Anomaly.PHANTOM], levels=()).verdicts[Anomaly.PHANTOM].proved
+    )
+
+
+def test_an_anomaly_that_the_tables_do_not_define_is_an_error() -> None:
+    with pytest.raises(InputError, match="nothing watches for"):
+        prove(shipped(), shipped().configure("jms"), ["los"])

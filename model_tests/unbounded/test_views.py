@@ -1,0 +1,96 @@
+"""Is all that systems of two, three, four and six messages can be in within the views for any number of them?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from ackfsm.explore import explore
+from ackfsm.network import Bounds, compose
+from ackfsm.terms import Fault
+from ackfsm.unbounded import Level
+from ackfsm.unbounded._columns import Scope, system_of
+from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._steps import Spaces
+from ackfsm.unbounded._views import Views
+from model_tests.support.checker.projected import Projection, random_run
+from model_tests.support.tables import shipped
+
+_ENDLESS = Family(3, None)
+_FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL})
+
+_CASES: Mapping[str, tuple[str, dict[str, object]]] = {
+    "jms": ("jms", {}),
+    "up to": ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "client_ack_scope": "up_to"}),
+    "prefetch 1": ("qpid", {"prefetch": 1}),
+    "prefetch 5": ("qpid", {"prefetch": 5}),
+    "window 5": ("jms", {"publish_window": 5, "send_mode": "asynchronous"}),
+}
+
+
+def _views(
+    name: str, level: Level, *, faults: frozenset[Fault] = _FEW, family: Family = _ENDLESS, third: bool = True
+) -> Views:
+    profile, settings = _CASES[name]
+    scope = Scope(shipped(), shipped().configure(profile, settings), faults)
+    return Views(Spaces(system_of(scope, family)), level, third=third, max_states=400_000)
+
+
+def _missing(  # noqa: PLR0913 - what is run, and how far
+    name: str, views: Views, messages: int, *, faults: frozenset[Fault] = _FEW, seeds: int = 3, steps: int = 150
+) -> list[str]:
+    """What random runs of so many messages come to that is not within the views."""
+    profile, settings = _CASES[name]
+    bounds = Bounds(messages=messages, faults=faults, max_faults=None)
+    network = compose(shipped(), shipped().configure(profile, settings), bounds, ())
+    projection = Projection(network, views.spaces.system)
+    found = []
+    for seed in range(seeds):
+        for event, state in random_run(network, seed, steps):
+            if event is None:
+                ghosts = projection.no_ghosts()
+            else:
+                projection.count(ghosts, event)
+            found += [f"{event}: {some}" for some in projection.missing(views, state, ghosts)]
+    return found
+
+
+@pytest.mark.parametrize("level", [Level.CHAOS, Level.LOCAL])
+@pytest.mark.parametrize("name", _CASES)
+def test_runs_of_six_messages_are_within_the_views_of_one(name: str, level: Level) -> None:
+    views = _views(name, level)
+    assert not views.broken_ghosts(), "else the views are made again without them"
+    assert not _missing(name, views, 6)
+
+
+@pytest.mark.parametrize("name", ["jms", "up to", "prefetch 5"])
+def test_runs_of_six_messages_are_within_the_views_of_two(name: str) -> None:
+    views = _views(name, Level.PAIRS)
+    assert not _missing(name, views, 6, seeds=2)
+
+
+def test_views_that_forget_what_others_do_are_seen_to_be_too_few() -> None:
+    """The mutant: without the steps of a message that the views do not hold they are not all."""
+    none = frozenset[Fault]()
+    for third, few in ((False, True), (True, False)):
+        views = _views("up to", Level.PAIRS, faults=none, third=third)
+        assert bool(_missing("up to", views, 4, faults=none, seeds=30, steps=80)) == few
+
+
+@pytest.mark.parametrize("settings", [{}, {"ack_mode": "DUPS_OK_ACKNOWLEDGE"}, {"max_delivery_attempts": 2}])
+def test_a_message_without_others_is_in_as_many_states_as_a_search_finds(settings: dict[str, object]) -> None:
+    configuration = shipped().configure("jms", settings)
+    scope = Scope(shipped(), configuration, frozenset(Fault))
+    views = Views(Spaces(system_of(scope, Family(1, 1))), Level.ALONE, third=False, max_states=100_000)
+    searched = explore(compose(shipped(), configuration, Bounds(faults=frozenset(Fault), max_faults=None), ()))
+    assert searched.complete
+    assert len(views) == searched.states
+
+
+def test_two_messages_are_in_as_many_pairs_as_a_search_finds_states() -> None:
+    configuration = shipped().configure("jms")
+    views = _views("jms", Level.PAIRS, family=Family(2, 2), third=False)
+    searched = explore(compose(shipped(), configuration, Bounds(messages=2, faults=_FEW, max_faults=None), ()))
+    assert searched.complete
+    assert len(views) == searched.states

@@ -1,0 +1,66 @@
+"""Does the search for messages at rest find a word exactly where one exists?"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+
+from ackfsm.unbounded._words import Letter, word_exists
+
+
+def _is_at_rest(word: Sequence[Letter], system: int, counted: int) -> bool:
+    """The definition: what a letter needs is refused by one on the proper side of it, and so on."""
+    for at, letter in enumerate(word):
+        refused = 0
+        for other in word[:at]:
+            refused |= other.later
+        for other in word[at + 1 :]:
+            refused |= other.earlier
+        if letter.needs & ~refused:
+            return False
+    for letter in word:
+        system &= ~letter.system
+        counted &= ~letter.counted
+    return not system and not counted
+
+
+def _brute(  # noqa: PLR0913, PLR0917 - a question, and how long words are tried
+    left: Sequence[Letter], marked: Letter, right: Sequence[Letter], system: int, counted: int, longest: int
+) -> bool:
+    return any(
+        _is_at_rest((*before, marked, *behind), system, counted)
+        for many in range(longest + 1)
+        for few in range(many + 1)
+        for before in itertools.product(left, repeat=few)
+        for behind in itertools.product(right, repeat=many - few)
+    )
+
+
+def _letter(drawn: random.Random) -> Letter:
+    def some(of: int) -> int:
+        return drawn.getrandbits(of) & drawn.getrandbits(of)
+
+    return Letter(some(3), some(3), some(3), some(2), some(1))
+
+
+def test_a_word_is_found_exactly_where_one_of_six_letters_at_most_is_at_rest() -> None:
+    drawn = random.Random(17)
+    found = 0
+    for _ in range(1_500):
+        left, right = ([_letter(drawn) for _ in range(drawn.randint(0, 2))] for _ in range(2))
+        marked = _letter(drawn)
+        system, counted = drawn.getrandbits(2), drawn.getrandbits(1)
+        expected = _brute(left, marked, right, system, counted, 5)
+        assert word_exists(left, marked, right, system=system, counted=counted) == expected
+        found += expected
+    assert 200 < found < 1_300, "both answers occur"
+
+
+def test_a_letter_does_not_wait_for_another_that_waits_for_it() -> None:
+    """The mutant: without the order of the letters, two ready messages would excuse each other."""
+    ready = Letter(needs=1, later=1, earlier=0, system=0, counted=0)
+    assert not word_exists([ready], ready, [ready], system=0, counted=0)
+    first = Letter(needs=0, later=1, earlier=0, system=0, counted=0)
+    assert word_exists([first], ready, [ready], system=0, counted=0)
+    assert not word_exists([ready], ready, [first], system=0, counted=0)
