@@ -19,6 +19,10 @@ __all__ = ["delivering", "passing", "publishing"]
 
 _STANDS_STILL = Interval.exactly(Fraction(0))
 
+_IN_A_ROUND = 4
+"""Syncs that may follow each other in one round of transactions where each takes all that waits: two on either side,
+the one that is under way and the next."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Line:
@@ -51,8 +55,11 @@ def passing(work: Ticks, waits: Waits) -> Interval:
     """Messages a second from end to end.
 
     Where both sides use the journal, and somebody waits for it, how their syncs fall decides: only bounds are known.
+    A session's next commit waits for the record of the last one, though nobody is told when that is synced.
     """
     alone = least([publishing(work, waits), delivering(work, waits)])
+    if _records_fall_behind(work, waits, alone):
+        waits = dataclasses.replace(waits, commit_after_sync=True)
     waited = _answers_after_sync(waits) or _consumer_syncs(waits)
     if not (waits.is_journalled and waited and work.sync_time > 0):
         return alone
@@ -60,6 +67,15 @@ def passing(work: Ticks, waits: Waits) -> Interval:
         return Interval(Fraction(0), alone.high)
     later = dataclasses.replace(work, sync_time=2 * work.sync_time)
     return Interval(least([publishing(later, waits), delivering(later, waits)]).low, alone.high)
+
+
+def _records_fall_behind(work: Ticks, waits: Waits, rate: Interval) -> bool:
+    """Whether the records of all that is sent and settled in one round of transactions may take longer than it does."""
+    if waits.settled_by != "commit" or rate.high is None:
+        return False
+    sessions = work.producers + work.consumers
+    syncs = _IN_A_ROUND if work.group_commit else sessions * (work.messages_per_commit + 1)
+    return syncs * work.sync_time * rate.high > work.messages_per_commit
 
 
 # producers

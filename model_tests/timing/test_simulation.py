@@ -95,6 +95,19 @@ def test_drawn_configurations_go_as_fast_as_the_closed_form_says(number: int, mo
     assert found.wrong == ()
 
 
+@pytest.mark.parametrize(("sync_time", "is_exact"), [(MILLISECOND, True), (2 * MILLISECOND, False)])
+def test_the_record_of_a_transaction_may_hold_the_next_up(
+    sync_time: Fraction, model: EngineModel, *, is_exact: bool
+) -> None:
+    """Nobody is told when it is on disk, but a session has one such record at a time."""
+    configuration = shipped().configure("ems", {"ack_mode": "SESSION_TRANSACTED"})
+    work = Workload(rtt=4 * MILLISECOND, sync_time=sync_time, message_size=100, bandwidth=Fraction(10**7))
+    found = compare(configuration, {}, work, model, most=2_000)
+    assert found.wrong == ()
+    assert found.passed[0].is_exact is is_exact
+    assert is_exact or found.passed[1] < 0.99 * (found.passed[0].high or 0)
+
+
 @pytest.mark.parametrize("settings", [{}, {"delivery_mode": "NON_PERSISTENT"}, {"ack_mode": "SESSION_TRANSACTED"}])
 def test_an_engine_in_virtual_time_takes_as_long(settings: dict[str, Any], model: EngineModel) -> None:
     """Each send, or each transaction of one message, waits for its answer."""
