@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import mmap
 import os
 import re
 import subprocess
@@ -19,7 +20,7 @@ from ackfsm.explore import Exploration, Interpreter, pack
 from ackfsm.explore.search.kernel import SuccessorBuffers
 from ackfsm.explore.search.options import DEFAULT_TUNING, Tuning
 from ackfsm.explore.search.search import Search
-from ackfsm.explore.search.shards import Arrays, make_buffers
+from ackfsm.explore.search.shards import Arrays, make_buffers, map_pages
 from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
@@ -603,6 +604,38 @@ def test_a_search_that_memory_stops_tells_what_it_found(workers: int, tmp_path: 
     assert (complete, stopped_by, unknown, absent) == (False, "memory", True, False)
     assert states > 100_000
     assert witnesses > 3
+
+
+def test_memory_is_kept_until_a_search_that_memory_stops_looks_at_the_states_for_the_last_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """How much is needed depends on LLVM; so it is looked at that as much as was measured is kept, and given back."""
+    kept: list[mmap.mmap] = []
+    given_back: list[bool] = []
+    record = Search._record_violations  # noqa: SLF001 - memory is given back between two calls of it
+
+    def keep(size: int) -> mmap.mmap:
+        kept.append(map_pages(size))
+        return kept[-1]
+
+    def full(search: Search, _: object) -> None:
+        assert search.arrays.is_compiled
+        assert [len(pages) for pages in kept] == [64 << 20]
+        raise MemoryError
+
+    def look(search: Search, depth: int) -> None:
+        if search.stopped_by is not None:
+            given_back.append(kept[0].closed)
+        record(search, depth)
+
+    monkeypatch.setattr("ackfsm.explore.search.search.map_pages", keep)
+    monkeypatch.setattr(Search, "_grow_shard", full)
+    monkeypatch.setattr(Search, "_record_violations", look)
+    network = system()
+    found = explore.explore_packed(pack(network), network.events, explore.SearchOptions(compiled=True))
+    assert found.stopped_by == "memory"
+    assert given_back
+    assert all(given_back)
 
 
 def test_a_search_that_memory_leaves_undivided_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
