@@ -1,4 +1,4 @@
-"""The condition language of the tables: parsed, type-checked, evaluated on its syntax tree; never ``eval``.
+"""The condition language of the tables: parsed, type-checked, made a function part by part; never ``eval``.
 
 A condition is a Python expression over settings and named conditions, built from ``and``, ``or``,
 ``not``, ``==``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in``, names, texts, whole numbers,
@@ -11,13 +11,16 @@ from __future__ import annotations
 import ast
 import dataclasses
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 from ackfsm import terms
 
 __all__ = ["ALWAYS", "BOUND_SETTINGS", "STATIC_NAMES", "Condition", "parse_condition"]
+
+_Function: TypeAlias = Callable[[Mapping[str, Any]], Any]
+"""Computes a value from the settings."""
 
 STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
     "copy": (int, False),
@@ -68,14 +71,22 @@ class Condition:
     _tree: ast.expr = dataclasses.field(compare=False, repr=False)
     _named: Mapping[str, Condition] = dataclasses.field(compare=False, repr=False)
     _names: frozenset[str] = dataclasses.field(init=False, compare=False, repr=False)
+    _settings: frozenset[str] = dataclasses.field(init=False, compare=False, repr=False)
+    _function: _Function = dataclasses.field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         names = frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
+        own, through = names - self._named.keys(), names & self._named.keys()
         object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_settings", own.union(*(self._named[name].settings() for name in through)))
+        object.__setattr__(self, "_function", _function(self._tree, self._named))
+
+    def __reduce__(self) -> tuple[type[Condition], tuple[str, ast.expr, Mapping[str, Condition]]]:
+        return Condition, (self.text, self._tree, self._named)  # functions cannot be pickled
 
     def holds(self, environment: Mapping[str, Any]) -> bool:
         """Whether the condition holds for the settings in ``environment``."""
-        return bool(_value(self._tree, environment, self._named))
+        return bool(self._function(environment))
 
     def names(self) -> frozenset[str]:
         """Every name that the condition reads: settings, static names and named conditions."""
@@ -83,11 +94,7 @@ class Condition:
 
     def settings(self) -> frozenset[str]:
         """Every setting that the condition reads, also through named conditions."""
-        through = {n for name in self.names() & self._named.keys() for n in self._named[name].settings()}
-        return (self.names() - self._named.keys()) | through
-
-
-ALWAYS = Condition("True", ast.Constant(value=True), {})
+        return self._settings
 
 
 def parse_condition(text: str, named: Mapping[str, Condition]) -> Condition:
@@ -200,24 +207,49 @@ def _kind(name: ast.Name, named: Mapping[str, Condition]) -> _Kind:
         raise ValueError(f"{name.id!r} is neither a setting nor a condition of conditions.yaml") from None
 
 
-def _value(node: ast.expr, environment: Mapping[str, Any], named: Mapping[str, Condition]) -> Any:
+def _function(node: ast.expr, named: Mapping[str, Condition]) -> _Function:
+    """What computes the value of ``node`` from the settings."""
     match node:
-        case ast.Constant():
-            return node.value
-        case ast.Name():
-            return named[node.id].holds(environment) if node.id in named else environment[node.id]
-        case ast.Tuple():
-            return tuple(_value(item, environment, named) for item in node.elts)
-        case ast.UnaryOp():
-            return not _value(node.operand, environment, named)
-        case ast.BoolOp():
-            fold = all if isinstance(node.op, ast.And) else any
-            return fold(_value(item, environment, named) for item in node.values)
+        case ast.Constant(value=value):
+            return lambda _: value
+        case ast.Name(id=name):
+            return named[name].holds if name in named else operator.itemgetter(name)
+        case ast.Tuple(elts=items):
+            parts = [_function(item, named) for item in items]
+            return lambda environment: tuple([part(environment) for part in parts])
+        case ast.UnaryOp(operand=operand):
+            inner = _function(operand, named)
+            return lambda environment: not inner(environment)
+        case ast.BoolOp(values=items):
+            return _fold([_function(item, named) for item in items], until=isinstance(node.op, ast.Or))
         case ast.Compare():
-            return _compare(node, environment, named)
+            return _comparing(node, named)
     raise AssertionError(f"{ast.dump(node)} passed the check of parse_condition")
 
 
-def _compare(node: ast.Compare, environment: Mapping[str, Any], named: Mapping[str, Condition]) -> bool:
-    values = [_value(side, environment, named) for side in (node.left, *node.comparators)]
-    return all(_COMPARISONS[type(op)](values[i], values[i + 1]) for i, op in enumerate(node.ops))
+def _fold(parts: Sequence[_Function], *, until: bool) -> _Function:
+    """``or`` (which ends at the first that is true) or ``and`` of ``parts``."""
+
+    def fold(environment: Mapping[str, Any]) -> bool:
+        for part in parts:
+            if bool(part(environment)) is until:
+                return until
+        return not until
+
+    return fold
+
+
+def _comparing(node: ast.Compare, named: Mapping[str, Condition]) -> _Function:
+    first, second, *others = (_function(side, named) for side in (node.left, *node.comparators))
+    compare, *more = (_COMPARISONS[type(op)] for op in node.ops)
+    if not others:
+        return lambda environment: compare(first(environment), second(environment))
+
+    def compared(environment: Mapping[str, Any]) -> bool:
+        values = [side(environment) for side in (first, second, *others)]
+        return all(one(values[i], values[i + 1]) for i, one in enumerate((compare, *more)))
+
+    return compared
+
+
+ALWAYS = Condition("True", ast.Constant(value=True), {})

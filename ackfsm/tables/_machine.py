@@ -597,7 +597,9 @@ def _rows(
 
 
 def _row(reading: _Reading, state: str, event: EventRef, item: dict[str, Any], path: tuple[str | int, ...]) -> Row:
-    kind = next((kind for kind in RowKind if kind.value in item), RowKind.TO)
+    kind = RowKind.TO
+    if "to" not in item:
+        kind = RowKind.IGNORE if "ignore" in item else RowKind.REFUSE if "refuse" in item else RowKind.TO
     target = item.get("to", state)
     if target not in reading.states:
         raise reading.document.error(path, f"{reading.name}.{state}: {event} leads to {target!r}, which is no state")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
@@ -161,10 +161,17 @@ class ProfileTable:
     deviates: tuple[Deviation, ...]
     events: tuple[VendorEvent, ...] = ()
     like: str | None = None
+    _by_key: Mapping[str, Sequence[Default]] = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_key: dict[str, list[Default]] = {}
+        for row in self.defaults:
+            by_key.setdefault(row.key, []).append(row)
+        object.__setattr__(self, "_by_key", by_key)
 
     def default(self, key: str, values: Mapping[str, Any]) -> Default:
         """The row that decides ``key``, given the ``values`` of the settings before it."""
-        return next(row for row in self.defaults if row.key == key and (row.when is None or row.when.holds(values)))
+        return next(row for row in self._by_key[key] if row.when is None or row.when.holds(values))
 
     def chosen(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the ``values`` (of every setting) that are not the defaults beside the others."""
