@@ -149,7 +149,7 @@ def test_a_system_without_events_is_one_state() -> None:
 
 
 def saturated(forest: Forest) -> int:
-    return forest.saturated([0] * forest.system.levels)
+    return forest.saturated([0] * forest.events.levels)
 
 
 def chain(levels: int) -> Any:

@@ -37,7 +37,8 @@ def _compiled(function: Any) -> Any:
 _known: dict[str, Any] = {}
 
 for _function in (
-    *(kernel.hash_of, kernel.find_or_make, kernel.store_result, kernel.known_result),
+    *(kernel.hash_of, kernel.hash_of_children, kernel.find, kernel.make),
+    *(kernel.store_result, kernel.is_refused, kernel.known_result, kernel.next_changed),
     *(kernel.deliver, kernel.next_firing, kernel.next_child),
 ):
     _compiled(_function)

@@ -28,7 +28,7 @@ def count_transitions(forest: Forest, a: int, events: int) -> int:
     states = _number(below, _root(diagram), limbs)
     total = 0
     for event in range(events):
-        top = int(forest.system.top[event])
+        top = forest.events.top[event]
         if not top:  # nothing refuses it
             total += states
             continue
@@ -41,11 +41,11 @@ def count_transitions(forest: Forest, a: int, events: int) -> int:
 def local_states(forest: Forest, a: int) -> list[set[int]]:
     """For each level from 1 the local states that occur in the set."""
     if not a:
-        return [set() for _ in range(forest.system.levels)]
+        return [set() for _ in range(forest.events.levels)]
     diagram = forest.diagram(a)
     found = []
     for level in range(1, diagram.levels + 1):
-        size = int(forest.system.size[level])
+        size = forest.events.size[level]
         children = diagram.child[int(diagram.at[level]) : int(diagram.at[level + 1])]
         found.append({state for state in range(size) if any(children[state::size])})
     return found

@@ -9,10 +9,14 @@ from ackfsm.explore.search.encode import PackedNetwork
 from ackfsm.explore.symbolic.kernel import IDENTITY, EventSystem
 from ackfsm.terms import DefectError
 
-__all__ = ["columns_of", "event_system"]
+__all__ = ["columns_of", "event_system", "moves"]
 
 _Columns = Mapping[int, tuple[int, ...]]
 """What an event does at each level or to each machine: where each local state goes, -1 where it is refused."""
+
+
+_BITS = 31
+"""Bits for the occurrences in a node: the machines of the system and some of the first message."""
 
 
 def event_system(
@@ -34,6 +38,8 @@ def event_system(
     base, column, table = _laid_out([*events, *tested], len(order))
     start = list(accumulate(size, initial=0))[:-1]
     firing, event, target = _firing(events, size)
+    occurs = _occurrence_bits(size)
+    needs, need, need_level = _needs([*events, *tested], occurs)
     return EventSystem(
         levels=len(order),
         widest=max(size),
@@ -47,6 +53,10 @@ def event_system(
         firing=firing,
         event=event,
         target=target,
+        occurs=occurs,
+        needs=needs,
+        need=need,
+        need_level=need_level,
     )
 
 
@@ -62,6 +72,11 @@ def columns_of(packed: PackedNetwork, event: int) -> _Columns:
         if column != tuple(range(len(column))):
             columns[machine] = column
     return columns
+
+
+def moves(columns: Mapping[int, Sequence[int]]) -> bool:
+    """Whether an event that does this ever moves a machine."""
+    return any(after not in {-1, state} for column in columns.values() for state, after in enumerate(column))
 
 
 def _laid_out(events: Sequence[_Columns], levels: int) -> tuple[list[int], list[int], list[int]]:
@@ -83,10 +98,10 @@ def _laid_out(events: Sequence[_Columns], levels: int) -> tuple[list[int], list[
 
 
 def _firing(events: Sequence[_Columns], size: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """The events that fire in each local state of each level."""
+    """The events that fire in each local state of each level; those that never move anything need not."""
     by_level: list[list[int]] = [[] for _ in size]
     for event, columns in enumerate(events):
-        if columns:
+        if moves(columns):
             by_level[max(columns)].append(event)
     firing, fired, target = [0], list[int](), list[int]()
     for level, of_level in enumerate(by_level):
@@ -96,3 +111,21 @@ def _firing(events: Sequence[_Columns], size: Sequence[int]) -> tuple[list[int],
             target += [events[event][level][state] for event in enabled]
             firing.append(len(fired))
     return firing, fired, target
+
+
+def _occurrence_bits(size: Sequence[int]) -> list[int]:
+    """Where the bits of each level begin; -1 from the level on whose bits do not fit."""
+    begin = list(accumulate(size, initial=0))
+    return [first if first + states <= _BITS else -1 for first, states in zip(begin, size, strict=False)]
+
+
+def _needs(events: Sequence[_Columns], occurs: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
+    """``needs``, ``need`` and ``need_level`` of :class:`EventSystem`: what is not refused, where something is."""
+    needs, need, levels = [0], list[int](), list[int]()
+    for columns in events:
+        for level, column in columns.items():
+            if occurs[level] >= 0 and min(column) < 0:
+                need.append(sum(1 << occurs[level] + state for state, after in enumerate(column) if after >= 0))
+                levels.append(level)
+        needs.append(len(need))
+    return needs, need, levels

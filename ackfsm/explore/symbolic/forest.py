@@ -60,7 +60,7 @@ class Forest:
 
     def __init__(
         self,
-        system: EventSystem,
+        events: EventSystem,
         limits: ForestLimits,
         *,
         compiled: bool,
@@ -72,11 +72,12 @@ class Forest:
         self._progress = progress
         self._kernel: Any = _compiled_kernel() if compiled else kernel
         self.counting: Any = self._kernel if compiled else kernel_count
-        self.system = EventSystem(*(v if isinstance(v, int) else self._array(v, "int64") for v in system))
-        self._pool = self._array([0] * (FIRST_NODE + 16 * (NODE + system.widest)), "int32")
+        self.events = events
+        self.system = self._array(kernel.flat(events), "int64")
+        self._pool = self._array([0] * (FIRST_NODE + 16 * (NODE + events.widest)), "int32")
         self._slots = self._array([0] * _FIRST_SLOTS, "int32")
         self._cache = self._array([0] * (_CACHE_OF_SLOTS * CACHE_ENTRY * _FIRST_SLOTS), "int32")
-        self._stack = self._array([0] * ((system.levels + 2) * (FRAME + 2 * system.widest)), "int64")
+        self._stack = self._array([0] * ((events.levels + 2) * (FRAME + 2 * events.widest)), "int64")
         registers = [0] * REGISTERS
         registers[DEPTH], registers[RESULT], registers[USED] = DONE, NO_RESULT, FIRST_NODE
         self._registers = self._array(registers, "int64")
@@ -111,7 +112,7 @@ class Forest:
 
     def prune(self, event: int, a: int) -> int:
         """The states in which the event is refused."""
-        return self._operate(PRUNE, event, a, 0) if a and self.system.levels >= self.system.bottom[event] else 0
+        return self._operate(PRUNE, event, a, 0) if a and self.events.levels >= self.events.bottom[event] else 0
 
     def preimage(self, event: int, a: int, within: int) -> int:
         """The states of ``within`` from which the event, which looks at something, leads into ``a``."""
@@ -127,16 +128,16 @@ class Forest:
 
     def diagram(self, a: int) -> Diagram:
         """The nodes of one set, which is not empty, by levels."""
-        system, used = self.system, int(self._registers[USED])
+        events, system, used = self.events, self.system, int(self._registers[USED])
         nodes = self._array([0], "int32", self.nodes)
         number = self._array([0], "int32", used)
-        first = self._array([0] * (system.levels + 2), "int64")
+        first = self._array([0] * (events.levels + 2), "int64")
         self.counting.list_nodes(system, self._pool, used, nodes)
         self.counting.number_nodes(system, self._pool, a, nodes, number, first)
         at = [0, 0]
-        for level in range(1, system.levels + 1):
-            at.append(at[-1] + int(first[level + 1] - first[level]) * int(system.size[level]))
-        diagram = Diagram(system.levels, first, self._array(at, "int64"), self._array([0], "int32", at[-1]))
+        for level in range(1, events.levels + 1):
+            at.append(at[-1] + int(first[level + 1] - first[level]) * events.size[level])
+        diagram = Diagram(events.levels, first, self._array(at, "int64"), self._array([0], "int32", at[-1]))
         self.counting.copy_children(system, self._pool, nodes, number, diagram)
         return diagram
 
@@ -170,7 +171,7 @@ class Forest:
         registers, limits = self._registers, self.limits
         if limits.max_nodes is not None and self.nodes >= limits.max_nodes:
             raise LimitReached("max_nodes")
-        full = registers[USED] + NODE + self.system.widest > len(self._pool)
+        full = registers[USED] + NODE + self.events.widest > len(self._pool)
         words = len(self._pool) * (2 if full else 1)
         slots = len(self._slots) * (2 if self.nodes >= len(self._slots) else 1)
         if (words, slots) != (len(self._pool), len(self._slots)):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ackfsm.explore.symbolic.kernel import FIRST_NODE, NODE, EventSystem
+from ackfsm.explore.symbolic.kernel import BASE, BOTTOM, COLUMN, FIRST_NODE, LEVELS, NODE, SIZE, TABLE, TOP
 
 __all__ = [
     "LIMB",
@@ -38,17 +38,17 @@ class Diagram(NamedTuple):
     child: Any
 
 
-def list_nodes(system: EventSystem, pool: Any, used: int, nodes: Any) -> None:
+def list_nodes(system: Any, pool: Any, used: int, nodes: Any) -> None:
     """Where each node of the pool begins, in their order."""
     node, count = FIRST_NODE, 0
     while node < used:
         nodes[count] = node
         count += 1
-        node += NODE + system.size[pool[node]]
+        node += NODE + system[system[SIZE] + pool[node]]
 
 
 def number_nodes(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
-    system: EventSystem, pool: Any, root: int, nodes: Any, number: Any, first: Any
+    system: Any, pool: Any, root: int, nodes: Any, number: Any, first: Any
 ) -> None:
     """Number the nodes below ``root`` by levels: ``number`` of where they begin, and ``first`` of each level.
 
@@ -60,10 +60,10 @@ def number_nodes(  # noqa: PLR0913, PLR0917 - a compiled function gets all array
         if number[node] > 0:
             level = pool[node]
             first[level + 1] += 1
-            for i in range(system.size[level]):
+            for i in range(system[system[SIZE] + level]):
                 number[pool[node + NODE + i]] = 1
     first[1] = 2
-    for level in range(1, system.levels + 1):
+    for level in range(1, system[LEVELS] + 1):
         first[level + 1] += first[level]
     for n in range(len(nodes) - 1, -1, -1):
         node = nodes[n]
@@ -71,19 +71,19 @@ def number_nodes(  # noqa: PLR0913, PLR0917 - a compiled function gets all array
             level = pool[node]
             number[node] = first[level]
             first[level] += 1
-    for level in range(system.levels, 0, -1):
+    for level in range(system[LEVELS], 0, -1):
         first[level + 1] = first[level]
     first[1] = 2
     number[0], number[1] = 0, 1
 
 
-def copy_children(system: EventSystem, pool: Any, nodes: Any, number: Any, diagram: Diagram) -> None:
+def copy_children(system: Any, pool: Any, nodes: Any, number: Any, diagram: Diagram) -> None:
     """Write the children of the numbered nodes."""
     for n in range(len(nodes)):
         node = nodes[n]
         if number[node] > 0:
             level = pool[node]
-            size = system.size[level]
+            size = system[system[SIZE] + level]
             at = diagram.at[level] + (number[node] - diagram.first[level]) * size
             for i in range(size):
                 diagram.child[at + i] = number[pool[node + NODE + i]]
@@ -98,12 +98,12 @@ def add(numbers: Any, to: int, others: Any, what: int, limbs: int) -> bool:
     return bool(carry == 0)
 
 
-def count_paths(system: EventSystem, diagram: Diagram, limbs: int, below: Any) -> bool:
+def count_paths(system: Any, diagram: Diagram, limbs: int, below: Any) -> bool:
     """How many states each node stands for; false if there are too few limbs."""
     fits = True
     below[limbs] = 1
     for level in range(1, diagram.levels + 1):
-        size = system.size[level]
+        size = system[system[SIZE] + level]
         for node in range(diagram.first[level], diagram.first[level + 1]):
             at = diagram.at[level] + (node - diagram.first[level]) * size
             for i in range(size):
@@ -112,12 +112,12 @@ def count_paths(system: EventSystem, diagram: Diagram, limbs: int, below: Any) -
     return fits
 
 
-def add_paths(system: EventSystem, diagram: Diagram, limbs: int, above: Any) -> bool:
+def add_paths(system: Any, diagram: Diagram, limbs: int, above: Any) -> bool:
     """How many ways lead from the root, the last node, to each node; false if there are too few limbs."""
     fits = True
     above[(diagram.first[diagram.levels + 1] - 1) * limbs] = 1
     for level in range(diagram.levels, 0, -1):
-        size = system.size[level]
+        size = system[system[SIZE] + level]
         for node in range(diagram.first[level], diagram.first[level + 1]):
             at = diagram.at[level] + (node - diagram.first[level]) * size
             for i in range(size):
@@ -127,19 +127,19 @@ def add_paths(system: EventSystem, diagram: Diagram, limbs: int, above: Any) -> 
 
 
 def count_enabled(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
-    system: EventSystem, diagram: Diagram, event: int, limbs: int, below: Any, enabled: Any
+    system: Any, diagram: Diagram, event: int, limbs: int, below: Any, enabled: Any
 ) -> None:
     """How many states of each node at the top of an event do not refuse it."""
-    bottom = system.bottom[event]
-    for level in range(bottom, system.top[event] + 1):
-        size, column = system.size[level], system.column[system.base[event] + level]
+    bottom = system[system[BOTTOM] + event]
+    for level in range(bottom, system[system[TOP] + event] + 1):
+        size, column = system[system[SIZE] + level], system[system[COLUMN] + system[system[BASE] + event] + level]
         for node in range(diagram.first[level], diagram.first[level + 1]):
             at, to = diagram.at[level] + (node - diagram.first[level]) * size, node * limbs
             for limb in range(limbs):
                 enabled[to + limb] = 0
             for i in range(size):
                 child = diagram.child[at + i]
-                if child > 0 and (column < 0 or system.table[column + i] >= 0):
+                if child > 0 and (column < 0 or system[system[TABLE] + column + i] >= 0):
                     if level == bottom:
                         add(enabled, to, below, child * limbs, limbs)
                     else:

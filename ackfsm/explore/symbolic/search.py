@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ackfsm.explore.reduction.slice import Slicer
 from ackfsm.explore.search.encode import PackedNetwork
 from ackfsm.explore.symbolic.counting import count_states, count_transitions, local_states
-from ackfsm.explore.symbolic.encode import columns_of, event_system
+from ackfsm.explore.symbolic.encode import columns_of, event_system, moves
 from ackfsm.explore.symbolic.forest import Forest, ForestLimits, LimitReached
 from ackfsm.explore.symbolic.order import level_order
 from ackfsm.network import Network, NetworkEvent
@@ -211,7 +211,7 @@ class _Search:
         return {
             event: {self.level[machine]: column for machine, column in columns.items()}
             for event, columns in every.items()
-            if any(after not in {-1, state} for column in columns.values() for state, after in enumerate(column))
+            if moves(columns)
         }
 
 
