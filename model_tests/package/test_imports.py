@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -89,18 +90,23 @@ def trespasses(found: Mapping[str, list[tuple[str, str]]]) -> Iterator[tuple[str
 
 
 MODULES = modules_of(ROOT, "ackfsm")
-IMPORTS = imports(MODULES)
 PACKAGES = sorted({name for name, path in MODULES.items() if path.name == "__init__.py" and name.count(".") == 1})
+
+
+@functools.cache
+def found_imports() -> Mapping[str, list[tuple[str, str]]]:
+    """Those of the package, read when a test asks for them."""
+    return imports(MODULES)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_modules_of_a_package_import_each_other_in_no_circle(package: str) -> None:
-    found = circle(package, IMPORTS)
+    found = circle(package, found_imports())
     assert bool(found) is (package in CIRCULAR), " -> ".join(found) or f"take {package} off the list: no circle is left"
 
 
 def test_what_is_private_is_imported_by_its_own_package_alone() -> None:
-    assert list(trespasses(IMPORTS)) == []
+    assert list(trespasses(found_imports())) == []
 
 
 def test_a_circle_and_a_trespass_are_noticed(tmp_path: Path) -> None:

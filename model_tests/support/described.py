@@ -8,9 +8,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-import yaml
-
-from model_tests.support.places import DATA, PROJECT
+from model_tests.support.data import read_data
+from model_tests.support.places import PROJECT
 
 __all__ = ["PAGE", "command", "needs", "page"]
 
@@ -33,7 +32,7 @@ answer may be another.
 
 def needs() -> list[dict[str, Any]]:
     """The rows of ``described_needs.yaml``."""
-    rows: list[dict[str, Any]] = yaml.safe_load((DATA / "described_needs.yaml").read_text(encoding="utf-8"))
+    rows: list[dict[str, Any]] = read_data("described_needs.yaml")
     return rows
 
 

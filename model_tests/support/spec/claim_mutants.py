@@ -11,11 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest  # noqa: TC002 - its MonkeyPatch is part of what tests call
-import yaml
 
 from ackfsm import tables, throughput
 from ackfsm.tables import Specification
-from model_tests.support.places import DATA
+from model_tests.support.data import read_data
 from model_tests.support.tables import copy_of_spec, replace
 
 __all__ = ["ClaimMutant", "mutants"]
@@ -67,7 +66,7 @@ _FORMULAS: Mapping[str, Callable[..., Fraction]] = MappingProxyType(
 @functools.cache
 def mutants() -> tuple[ClaimMutant, ...]:
     """All of them, in the order of the claims."""
-    return tuple(map(_mutant, yaml.safe_load((DATA / "claim_mutants.yaml").read_text(encoding="utf-8"))))
+    return tuple(map(_mutant, read_data("claim_mutants.yaml")))
 
 
 def _mutant(data: Mapping[str, Any]) -> ClaimMutant:

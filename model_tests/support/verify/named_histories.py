@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
-
-import yaml
 
 from ackfsm import verify
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
-from model_tests.support.places import DATA
+from model_tests.support.data import read_data
 
 __all__ = ["NamedHistory", "named_histories"]
 
@@ -73,10 +73,11 @@ class NamedHistory:
         return file
 
 
+@functools.cache
 def named_histories() -> Mapping[str, NamedHistory]:
     """All of them, by name."""
-    read = yaml.safe_load((DATA / "named_histories.yaml").read_text(encoding="utf-8"))
-    return {name: _history(name, entry) for name, entry in read.items()}
+    read = read_data("named_histories.yaml")
+    return MappingProxyType({name: _history(name, entry) for name, entry in read.items()})
 
 
 _OPTIONAL = ("invalid", "valid", "run", "skew", "pairs", "unrecorded", "messages")
