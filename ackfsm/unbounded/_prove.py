@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from ackfsm.network import Observer, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
+from ackfsm.unbounded._causes import NOTHING, Causes
 from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of
 from ackfsm.unbounded._families import Family, families
 from ackfsm.unbounded._ghosts import LOST
@@ -18,7 +19,7 @@ from ackfsm.unbounded._rest import Rest
 from ackfsm.unbounded._steps import Level, Spaces
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
-from ackfsm.unbounded._watching import Graph, graph_of, watched
+from ackfsm.unbounded._watching import Graph, Reached, graph_of, watched
 
 __all__ = ["DEFAULT_LEVELS", "Proof", "Verdict", "prove"]
 
@@ -191,6 +192,11 @@ class _Examined:
         return graph_of(self.views)
 
     @functools.cached_property
+    def causes(self) -> Causes:
+        """What messages of pairs wait for."""
+        return Causes(self.graph, NOTHING)
+
+    @functools.cached_property
     def rest(self) -> Rest:
         """Their letters."""
         return Rest(self.views)
@@ -209,15 +215,26 @@ def _shown(examined: _Examined, watcher: Watcher, level: Level) -> str:
     """How ``watcher`` shows its anomaly; empty if it does not."""
     slots: Sequence[int | None] = range(level.slots) if watcher.of_message else (None,)
     reached = [watched(examined.graph, watcher.table, slot) for slot in slots]
-    if any(of_slot[:, state].any() for of_slot in reached for state in watcher.marked):
+    causes = None
+    if watcher.of_message and level is Level.PAIRS:
+        causes = Causes(examined.graph, watcher.table, examined.causes)
+    if any(_is_marked(reached, causes, state) for state in watcher.marked):
         if _is_within_a_bound(examined, watcher):
             return ""
         return f"{watcher.table.name} is marked in a view at the level {level}"
     if watcher.at_rest:
         of_slots = reached if watcher.of_message else reached * level.slots
-        if examined.rest.is_possible(of_slots, watcher.at_rest, of_system=not watcher.of_message):
+        if examined.rest.is_possible(of_slots, watcher.at_rest, of_system=not watcher.of_message, causes=causes):
             return f"{watcher.table.name} is marked in a view that may be at rest, at the level {level}"
     return ""
+
+
+def _is_marked(reached: Sequence[Reached], causes: Causes | None, state: int) -> bool:
+    """Whether a state of what watches is reached; one that others bring about, in a pair with its cause."""
+    if not any(of_slot[:, state].any() for of_slot in reached):
+        return False
+    mine = None if causes is None else causes.of_mark(state)
+    return causes is None or mine is None or any(of_slot[:, state, 1].any() for of_slot in causes.tracked(mine))
 
 
 def _is_within_a_bound(examined: _Examined, watcher: Watcher) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.unbounded._causes import Causes
 from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._steps import Level
 from ackfsm.unbounded._tables import Role
@@ -51,18 +52,26 @@ class Rest:
             )
         return known
 
-    def is_possible(self, reached: Sequence[npt.NDArray[np.bool_]], marked: frozenset[int], *, of_system: bool) -> bool:
+    def is_possible(
+        self,
+        reached: Sequence[npt.NDArray[np.bool_]],
+        marked: frozenset[int],
+        *,
+        of_system: bool,
+        causes: Causes | None = None,
+    ) -> bool:
         """Whether a word at rest shows a ``marked`` state.
 
         ``reached`` are for each slot the states of what watches the message in it, with each view; of what watches the
-        system there is one, the same for all slots.
+        system there is one, the same for all slots.  With ``causes`` a word has the causes of its marked letter.
         """
         beside = self.views.slots if len(self.views.slots) > 1 else None
         for state in sorted(marked):
             among = [self._hopeful(np.flatnonzero(of_slot[:, state])) for of_slot in reached]
             found = self._in_pairs(among, beside) if beside is not None else self._alone(among[0], of_system=of_system)
-            if any(self._word(*each) for each in found):
-                return True
+            for each in found:
+                if self._word(*each) and (causes is None or self._word_with_causes(*each, state, causes)):
+                    return True
         return False
 
     def _hopeful(self, views: Ints) -> Ints:
@@ -112,6 +121,46 @@ class Rest:
         if key not in self._words:
             self._words[key] = word_exists(before, key[1], behind, system=system, counted=counted)
         return self._words[key]
+
+    def _word_with_causes(  # noqa: PLR0913, PLR0917 - a question, and what else the word has to have
+        self, machines: int, message: int, left: Sequence[int], right: Sequence[int], state: int, causes: Causes
+    ) -> bool:
+        """Whether a word still exists if it has to have a cause for each machine that waits for one."""
+        sides = [[(other, self.letter(machines, other)) for other in side] for side in (left, right)]
+        system, counted = self.owed(machines)
+        ghosts = len(self.views.spaces.system.ghosts)
+        for number, waiting in enumerate(causes.waiting(message, state)):
+            bit = 1 << (ghosts + number)
+            counted |= bit
+            for side, found in zip(sides, causes.beside(waiting, machines, message, state), strict=True):
+                side[:] = [
+                    (other, letter._replace(counted=letter.counted | bit) if other in found else letter)
+                    for other, letter in side
+                ]
+        marked = self.letter(machines, message)
+        before, behind = ({letter for _, letter in side} for side in sides)
+        if not word_exists(before, marked, behind, system=system, counted=counted):
+            return False
+        chained = self._chained(machines, [*sides[0], (message, marked), *sides[1]], causes)
+        before, behind = set(chained[: len(sides[0])]), set(chained[len(sides[0]) + 1 :])
+        return word_exists(before, chained[len(sides[0])], behind, system=system, counted=counted)
+
+    def _chained(self, machines: int, letters: Sequence[tuple[int, Letter]], causes: Causes) -> list[Letter]:
+        """The letters with one more event for each way to wait: whoever waits needs it refused, which a cause does."""
+        waits = {message: causes.of_messages.waiting(message, 0) for message, _ in letters}
+        found = [letter for _, letter in letters]
+        events = len(self.views.spaces.system.events)
+        for number, waiting in enumerate(dict.fromkeys(each for every in waits.values() for each in every)):
+            bit = 1 << (events + number)
+            before, behind = causes.of_messages.among(waiting, machines)
+            for at, (message, _) in enumerate(letters):
+                letter = found[at]
+                found[at] = letter._replace(
+                    needs=letter.needs | bit * (waiting in waits[message]),
+                    later=letter.later | bit * (message in before),
+                    earlier=letter.earlier | bit * (message in behind),
+                )
+        return found
 
     def owed(self, machines: int) -> tuple[int, int]:
         """The events of the system that messages have to refuse, and the counters that they have to hold a part of."""

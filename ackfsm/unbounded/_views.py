@@ -82,6 +82,11 @@ class Views:
         """The state of each message of each view, the earlier one first."""
         return _slots(self.packed, self.level.slots)
 
+    @property
+    def first(self) -> int:
+        """Where the first view is: every machine in its first state."""
+        return int(self.index(np.zeros(1, np.int64))[0])
+
     def index(self, packed: Ints) -> Ints:
         """Where these views are among the views; -1 for those that are not."""
         at = np.minimum(np.searchsorted(self.packed, packed), len(self.packed) - 1)

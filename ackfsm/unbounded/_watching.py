@@ -13,7 +13,7 @@ from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._tables import Column, Role, Table
 from ackfsm.unbounded._views import Views
 
-__all__ = ["Graph", "graph_of", "watched"]
+__all__ = ["Graph", "Reached", "edges_of", "graph_of", "watched", "watching_columns"]
 
 Reached = npt.NDArray[np.bool_]
 """A row for each view, with the states of what watches that are reached together with it."""
@@ -50,13 +50,13 @@ def graph_of(views: Views) -> Graph:
 
 def watched(graph: Graph, table: Table, slot: int | None) -> Reached:
     """What ``table`` reaches as it watches the runs of views: the message in ``slot``, or (``None``) the system."""
-    columns = _columns(graph.views, table, slot)
+    columns = watching_columns(graph.views, table, slot)
     size = len(table.states)
     reached = np.zeros(len(graph.views) * size, np.bool_)
-    new = np.array([graph.views.index(np.zeros(1, np.int64))[0] * size + table.initial])
+    new = np.array([graph.views.first * size + table.initial])
     reached[new] = True
     while new.size:
-        edges, owner = _edges_of(graph, new // size)
+        edges, owner = edges_of(graph, new // size)
         state = (new % size)[owner]
         targets = [graph.target[edges] * np.int64(size) + column[graph.step[edges], state] for column in columns]
         after = np.concatenate(targets)
@@ -65,7 +65,7 @@ def watched(graph: Graph, table: Table, slot: int | None) -> Reached:
     return reached.reshape(len(graph.views), size)
 
 
-def _edges_of(graph: Graph, views: Ints) -> tuple[Ints, Ints]:
+def edges_of(graph: Graph, views: Ints) -> tuple[Ints, Ints]:
     """All steps from ``views``, and to which of them each belongs."""
     first, counts = graph.first[views], graph.first[views + 1] - graph.first[views]
     owner = np.repeat(np.arange(len(views)), counts)
@@ -73,7 +73,7 @@ def _edges_of(graph: Graph, views: Ints) -> tuple[Ints, Ints]:
     return np.arange(int(counts.sum())) - np.repeat(before - first, counts), owner
 
 
-def _columns(views: Views, table: Table, slot: int | None) -> list[Ints]:
+def watching_columns(views: Views, table: Table, slot: int | None) -> list[Ints]:
     """For each alternative, and each step of the views, the next state of ``table`` in each of its states."""
     stays = tuple(range(len(table.states)))
     heard = [_heard(table.columns, step.event, _role(views, step.event, step.roles, slot)) for step in views.steps]

@@ -11,7 +11,9 @@ from ackfsm.network import Bounds, compose, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.unbounded import Level, Proof, prove
-from model_tests.support.checker.projected import fading
+from ackfsm.unbounded._causes import Causes, caused_states
+from ackfsm.unbounded._tables import Role, Table
+from model_tests.support.checker.projected import fading, wary
 from model_tests.support.tables import shipped
 
 _CHEAP = (Level.CHAOS,)
@@ -68,6 +70,50 @@ def test_a_mark_that_fades_after_two_messages_is_missed_by_small_searches_and_no
         proof = prove(changed, changed.configure("jms"), asked, faults=_LINK, levels=[level])
         assert not _proved(proof), level
         assert _proved(prove(shipped(), shipped().configure("jms"), asked, faults=_LINK, levels=[level])) == set(asked)
+
+
+def test_an_application_that_two_doubts_silence_is_missed_by_small_searches_and_not_proved() -> None:
+    """A mark at rest that others bring about: three messages and two faults show it."""
+    changed, asked, faults = wary(shipped(), 2), [Anomaly.STUCK], frozenset({Fault.PRODUCER_LINK_LOSS})
+    assert not _reached(changed, 1, faults, None, asked)
+    assert not _reached(changed, 2, faults, None, asked)
+    assert _reached(changed, 3, faults, 2, asked) == {Anomaly.STUCK}
+    for level in (Level.CHAOS, Level.LOCAL, Level.PAIRS):
+        assert not _proved(prove(changed, changed.configure("jms"), asked, faults=faults, levels=[level])), level
+    assert _proved(prove(shipped(), shipped().configure("jms"), asked, faults=faults, levels=[Level.PAIRS])) == set(
+        asked
+    )
+
+
+@pytest.mark.parametrize("after", [3, 4, 6])
+def test_no_number_of_messages_is_enough_for_a_proof(after: int) -> None:
+    """The same two defects, which take that many messages and one more: three show neither."""
+    faded = fading(shipped(), after)
+    assert not _reached(faded, 3, _LINK, 1, [Anomaly.UNFLAGGED_DUPLICATE])
+    assert not _proved(prove(faded, faded.configure("jms"), [Anomaly.UNFLAGGED_DUPLICATE], faults=_LINK))
+    silent, faults = wary(shipped(), after), frozenset({Fault.PRODUCER_LINK_LOSS})
+    assert not _reached(silent, 3, faults, 3, [Anomaly.STUCK])
+    assert not _proved(prove(silent, silent.configure("jms"), [Anomaly.STUCK], faults=faults))
+
+
+def test_a_message_does_not_wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: without the causes of what messages wait for, an acknowledgement would wait for none before it."""
+    asked, faults = [Anomaly.STUCK], frozenset({Fault.CONSUMER_LINK_LOSS, Fault.LISTENER_EXCEPTION})
+    configuration = shipped().configure("jms")
+    assert _proved(prove(shipped(), configuration, asked, faults=faults, levels=[Level.PAIRS])) == set(asked)
+    monkeypatch.setattr(Causes, "waiting", lambda *_: [])
+    assert not _proved(prove(shipped(), configuration, asked, faults=faults, levels=[Level.PAIRS]))
+
+
+def test_only_events_of_others_lead_into_states_that_have_a_cause() -> None:
+    own, other = (Role.OWN, 0), (Role.EARLIER, 0)
+    table = Table("waits", ("free", "asked", "waits", "late"), 0, {own: ((0, 2, 3, 3),), other: ((1, 1, 2, 3),)})
+    assert caused_states(table, 1) == frozenset({1})
+    assert caused_states(table, 2) == frozenset({1, 2})
+    assert caused_states(table, 3) == frozenset({1, 2, 3})
+    changed = Table("waits", table.states, 0, {**table.columns, (Role.SYSTEM, 1): ((2, 1, 2, 3),)})
+    assert caused_states(changed, 2) is None
+    assert caused_states(changed, 1) == frozenset({1})
 
 
 def test_what_hits_a_limit_is_undecided() -> None:

@@ -16,7 +16,7 @@ from ackfsm.unbounded._tables import FULL, NONE, SOME, Role
 from ackfsm.unbounded._views import Views, pack_views
 from model_tests.support.tables import row as table_row
 
-__all__ = ["Projection", "fading", "random_run"]
+__all__ = ["Projection", "fading", "random_run", "wary"]
 
 Concrete = tuple[str, ...]
 Local = tuple[int, ...]
@@ -130,7 +130,7 @@ def fading(specification: Specification, after: int) -> Specification:
     for state in steps[1:-1]:
         for (of, event), rows in machine.cells.items():
             if of == "marked":
-                cells[state, event] = tuple(_moved(row, state) for row in rows)
+                cells[state, event] = tuple(_moved(row, state, "marked") for row in rows)
     for state in (*machine.states, *steps[1:-1]):
         target = steps[steps.index(state) + 1] if state in steps[:-1] else state
         cells[state, heard] = (table_row(state, heard, target),)
@@ -143,6 +143,30 @@ def fading(specification: Specification, after: int) -> Specification:
     return dataclasses.replace(specification, machines={**specification.machines, "redelivery": changed})
 
 
-def _moved(row: Row, state: str) -> Row:
-    """What the marked state does, in one in which the mark has begun to fade."""
-    return dataclasses.replace(row, state=state, target=state if row.target == "marked" else row.target)
+def wary(specification: Specification, after: int) -> Specification:
+    """The tables with a defect: an application that has seen ``after`` earlier sends in doubt never sends again.
+
+    So it takes that many messages and one more until one is never sent.
+    """
+    machine = specification.machines["publication"]
+    heard = EventRef("in_doubt", Relation.EARLIER)
+    steps = [machine.initial, *(f"wary_{n}" for n in range(1, after + 1))]
+    cells = dict(machine.cells)
+    for state in steps[1:]:
+        for (of, event), rows in machine.cells.items():
+            if of == machine.initial:
+                cells[state, event] = tuple(_moved(row, state, machine.initial) for row in rows)
+    for event in machine.alphabet:
+        if event.name.startswith("send") and event.relation is Relation.OWN:
+            cells[steps[-1], event] = (table_row(steps[-1], event, None),)
+    for state in (*machine.states, *steps[1:]):
+        cells[state, heard] = (table_row(state, heard, dict(itertools.pairwise(steps)).get(state, state)),)
+    changed = dataclasses.replace(
+        machine, states=(*machine.states, *steps[1:]), alphabet=(*machine.alphabet, heard), cells=cells
+    )
+    return dataclasses.replace(specification, machines={**specification.machines, "publication": changed})
+
+
+def _moved(row: Row, state: str, like: str) -> Row:
+    """What the state ``like`` does, in one in which it has begun to turn into another."""
+    return dataclasses.replace(row, state=state, target=state if row.target == like else row.target)
