@@ -47,7 +47,12 @@ class Family:
         """``1 message``, ``3 messages or more``."""
         if self.most is None:
             return "any number of messages" if self.least == 1 else f"{self.least} messages or more"
-        return f"{self.least} message{'s' * (self.least > 1)}"
+        several = self.most > 1
+        return (
+            f"{self.least} to {self.most} messages"
+            if self.least < self.most
+            else f"{self.least} message{'s' * several}"
+        )
 
 
 def families(specification: Specification, machines: Sequence[Machine]) -> tuple[Family, ...]:

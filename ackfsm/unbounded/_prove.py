@@ -216,8 +216,9 @@ def _shown(examined: _Examined, watcher: Watcher, level: Level) -> str:
     slots: Sequence[int | None] = range(level.slots) if watcher.of_message else (None,)
     reached = [watched(examined.graph, watcher.table, slot) for slot in slots]
     causes = None
-    if watcher.of_message and level is Level.PAIRS:
-        causes = Causes(examined.graph, watcher.table, examined.causes)
+    if level is Level.PAIRS:
+        of_messages = examined.causes
+        causes = Causes(examined.graph, watcher.table, of_messages) if watcher.of_message else of_messages
     if any(_is_marked(reached, causes, state) for state in watcher.marked):
         if _is_within_a_bound(examined, watcher):
             return ""
@@ -233,7 +234,7 @@ def _is_marked(reached: Sequence[Reached], causes: Causes | None, state: int) ->
     """Whether a state of what watches is reached; one that others bring about, in a pair with its cause."""
     if not any(of_slot[:, state].any() for of_slot in reached):
         return False
-    mine = None if causes is None else causes.of_mark(state)
+    mine = None if causes is None or len(reached) == 1 else causes.of_mark(state)
     return causes is None or mine is None or any(of_slot[:, state, 1].any() for of_slot in causes.tracked(mine))
 
 

@@ -63,14 +63,16 @@ class Rest:
         """Whether a word at rest shows a ``marked`` state.
 
         ``reached`` are for each slot the states of what watches the message in it, with each view; of what watches the
-        system there is one, the same for all slots.  With ``causes`` a word has the causes of its marked letter.
+        system there is one, the same for all slots.  With ``causes`` (of what watches a message; of :data:`NOTHING`
+        where the system is watched) a word has the causes of its letters.
         """
         beside = self.views.slots if len(self.views.slots) > 1 else None
         for state in sorted(marked):
             among = [self._hopeful(np.flatnonzero(of_slot[:, state])) for of_slot in reached]
             found = self._in_pairs(among, beside) if beside is not None else self._alone(among[0], of_system=of_system)
             for each in found:
-                if self._word(*each) and (causes is None or self._word_with_causes(*each, state, causes)):
+                watching = 0 if of_system else state
+                if self._word(*each) and (causes is None or self._word_with_causes(*each, watching, causes)):
                     return True
         return False
 

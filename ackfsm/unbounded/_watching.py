@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.terms import DefectError
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._tables import Column, Role, Table
@@ -38,7 +39,9 @@ def graph_of(views: Views) -> Graph:
         at, after = views.after(step, views.packed[among])
         target = views.index(after)
         if (target < 0).any():
-            raise AssertionError("a step leads out of the views, which should be closed under it")
+            raise DefectError(
+                "a step leads out of the views for any number of messages, which should be closed under it"
+            )
         sources.append(among[at].astype(np.int32))
         targets.append(target.astype(np.int32))
         steps.append(np.full(len(at), number, np.int32))

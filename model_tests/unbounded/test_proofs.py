@@ -105,6 +105,13 @@ def test_a_message_does_not_wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> 
     assert not _proved(prove(shipped(), configuration, asked, faults=faults, levels=[Level.PAIRS]))
 
 
+def test_all_of_a_transaction_or_none_of_it_takes_effect_and_its_commit_returns() -> None:
+    asked = [Anomaly.TORN_TRANSACTION, Anomaly.STUCK, Anomaly.LOSS]
+    configuration = shipped().configure("jms", {"ack_mode": "SESSION_TRANSACTED"})
+    proof = prove(shipped(), configuration, asked, faults=_LINK, levels=[Level.PAIRS])
+    assert _proved(proof) == set(asked)
+
+
 def test_only_events_of_others_lead_into_states_that_have_a_cause() -> None:
     own, other = (Role.OWN, 0), (Role.EARLIER, 0)
     table = Table("waits", ("free", "asked", "waits", "late"), 0, {own: ((0, 2, 3, 3),), other: ((1, 1, 2, 3),)})
