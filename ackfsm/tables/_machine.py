@@ -9,6 +9,7 @@ the last row of a cell has no condition.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -425,12 +426,26 @@ _RELATIONS = "|".join(relation for relation in Relation if relation is not Relat
 _EVENT = re.compile(rf"(?P<name>[a-z_]+)(\((?P<relation>{_RELATIONS})\))?")
 
 
+@functools.cache
 def _event_ref(text: str) -> EventRef:
     match = _EVENT.fullmatch(text.strip())
     if match is None:
         relations = ", ".join(f"name({relation})" for relation in Relation if relation is not Relation.OWN)
         raise ValueError(f"{text!r} is not an event; write name, or one of {relations}")
     return EventRef(match["name"], Relation(match["relation"] or "own"))
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Said:
+    """What a row says beside its state and its event; no ``target`` is the state itself."""
+
+    kind: RowKind
+    target: str | None
+    because: str
+    source: str | None
+    error: str | None
+    when: Condition
+    line: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -443,6 +458,7 @@ class _Reading:
     named: Mapping[str, Condition]
     states: tuple[str, ...]
     groups: Mapping[str, tuple[str, ...]]
+    said: dict[tuple[str | int, ...], tuple[_Said, ...]] = dataclasses.field(default_factory=dict)
 
     def events(self, key: str, path: tuple[str | int, ...]) -> list[EventRef]:
         try:
@@ -581,11 +597,9 @@ def _rows(
     cell: Any,
     path: tuple[str | int, ...],
 ) -> tuple[Row, ...]:
+    said = _said(reading, cell, path)
     listed = isinstance(cell, list)
-    rows = tuple(
-        _row(reading, state, event, item, (*path, i) if listed else path)
-        for i, item in enumerate(cell if listed else [cell])
-    )
+    rows = tuple(_row(reading, state, event, one, (*path, i) if listed else path) for i, one in enumerate(said))
     if rows[-1].when is not ALWAYS:
         place = (*path, len(rows) - 1) if listed else path
         raise reading.document.error(place, f"{reading.name}.{state}: the last row for {event} must have no condition")
@@ -596,23 +610,44 @@ def _rows(
     return rows
 
 
-def _row(reading: _Reading, state: str, event: EventRef, item: dict[str, Any], path: tuple[str | int, ...]) -> Row:
-    kind = RowKind.TO
-    if "to" not in item:
-        kind = RowKind.IGNORE if "ignore" in item else RowKind.REFUSE if "refuse" in item else RowKind.TO
-    target = item.get("to", state)
+def _row(reading: _Reading, state: str, event: EventRef, said: _Said, path: tuple[str | int, ...]) -> Row:
+    target = state if said.target is None else said.target
     if target not in reading.states:
         raise reading.document.error(path, f"{reading.name}.{state}: {event} leads to {target!r}, which is no state")
     return Row(
         state=state,
         event=event,
-        kind=kind,
+        kind=said.kind,
         target=target,
+        because=said.because,
+        source=said.source,
+        error=said.error,
+        when=said.when,
+        file=reading.document.name,
+        line=said.line,
+    )
+
+
+def _said(reading: _Reading, cell: Any, path: tuple[str | int, ...]) -> tuple[_Said, ...]:
+    """What the rows at ``path`` say, read once: one cell is often that of several states and events."""
+    if path not in reading.said:
+        listed = isinstance(cell, list)
+        places = [(item, (*path, i)) for i, item in enumerate(cell)] if listed else [(cell, path)]
+        reading.said[path] = tuple(_said_once(reading, item, place) for item, place in places)
+    return reading.said[path]
+
+
+def _said_once(reading: _Reading, item: dict[str, Any], path: tuple[str | int, ...]) -> _Said:
+    kind = RowKind.TO
+    if "to" not in item:
+        kind = RowKind.IGNORE if "ignore" in item else RowKind.REFUSE if "refuse" in item else RowKind.TO
+    return _Said(
+        kind=kind,
+        target=item.get("to"),
         because=item["because"] if kind is RowKind.TO else item[kind.value],
         source=item.get("source"),
         error=item.get("error"),
         when=_when(reading, item, path),
-        file=reading.document.name,
         line=reading.document.line(path),
     )
 
