@@ -29,6 +29,7 @@ from ackfsm.explore.symbolic.kernel import (
     EventSystem,
 )
 from ackfsm.explore.symbolic.kernel_count import Diagram
+from ackfsm.terms import DefectError
 
 __all__ = ["Forest", "ForestLimits", "LimitReached"]
 
@@ -70,6 +71,7 @@ class Forest:
         self.compiled = compiled
         self.limits = limits
         self._progress = progress
+        self._closed = True
         self._kernel: Any = _compiled_kernel() if compiled else kernel
         self.counting: Any = self._kernel if compiled else kernel_count
         self.events = events
@@ -94,7 +96,12 @@ class Forest:
         return _bytes_of(len(self._pool), len(self._slots))
 
     def saturated(self, state: Sequence[int]) -> int:
-        """All states that are reached from one; ``state`` has the local state of each level from 1."""
+        """All states that are reached from one; ``state`` has the local state of each level from 1.
+
+        A node that is known counts as saturated, so this comes before every operation but unions.
+        """
+        if not self._closed:
+            raise DefectError("a set can be saturated only before there are sets that are not closed")
         below = TRUE
         for level, local in enumerate(state, start=1):
             kernel.begin(self.system, self._stack, 0, SATURATE, level, 0, 0, 0)
@@ -148,6 +155,7 @@ class Forest:
     # the machine
 
     def _operate(self, operation: int, event: int, a: int, b: int) -> int:
+        self._closed = self._closed and operation == UNION
         level = int(self._pool[a])
         kernel.begin(self.system, self._stack, 0, operation, level, event, a, b)
         return self._result()

@@ -149,10 +149,13 @@ class _Search:
                     self.runs[anomaly] = self._shortest_run(reached, self._showing(anomaly, reached, rest))
 
     def _quiescent(self, reached: int) -> int:
-        """The states in which every event is refused that does not wait for ever at rest."""
-        for event in range(self.events):
-            if not self.packed.free[event]:
-                reached = self.forest.prune(event, reached)
+        """The states in which every event is refused that does not wait for ever at rest.
+
+        The events of the last message come first: what they leave has few nodes at the highest levels.
+        """
+        must = [event for event in range(self.events) if not self.packed.free[event]]
+        for event in sorted(must, key=lambda event: -self.forest.events.top[event]):
+            reached = self.forest.prune(event, reached)
         return reached
 
     def _judge(self, states: int, *, at_rest: bool) -> None:
