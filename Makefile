@@ -14,8 +14,6 @@ SEEDS := docs/seeds.md
 GENERATED := $(DRAWINGS) $(PAGES) $(INDEX) $(SEEDS)
 
 .DEFAULT_GOAL := help
-# The tests start Python many hundred times: whatever the environment says, it keeps what it has compiled.
-unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .PHONY: help install run test defects mutants reductions searches applications histories fuzz bench reality lint draw pages fresh wheel clean
 
@@ -47,7 +45,8 @@ $(SERVERS): .ci/servers | $(INSTALLED)
 	@[ ! -w $(VENV) ] || touch $@
 
 test: $(INSTALLED) $(SERVERS) ## run the tests, on all cores (in one process: PYTEST_ARGS=-n0)
-	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+	@# They start Python many hundred times: whatever the environment says, it keeps what it has compiled.
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
 
 defects: $(INSTALLED) $(SERVERS) ## put defects into copies of engine and journals, and list what no test notices (DEFECTS_ARGS="--jobs 2")
 	$(BIN)/python -m model_tests.defects $(DEFECTS_ARGS)
