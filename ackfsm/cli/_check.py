@@ -7,6 +7,7 @@ from typing import Final
 
 from ackfsm import explore
 from ackfsm.cli._backend import add_search, search_of
+from ackfsm.cli._check_any import check_any
 from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import Commands, add_bounds, add_configuration, add_jobs, at_least, command, query_from, size
 from ackfsm.cli._output import emit, progress_line
@@ -32,13 +33,13 @@ def add_check(commands: Commands) -> None:
         ),
         extra="explore",
     )
-    add_exploration(parser)
+    add_exploration(parser, any_messages=True)
 
 
-def add_exploration(parser: argparse.ArgumentParser) -> None:
-    """The options that say what is explored, and how it is shown."""
+def add_exploration(parser: argparse.ArgumentParser, *, any_messages: bool = False) -> None:
+    """The options that say what is explored, and how it is shown; with ``any_messages`` it may be any number."""
     add_configuration(parser)
-    add_bounds(parser)
+    add_bounds(parser, any_messages=any_messages)
     add_search(parser)
     parser.add_argument(
         "--max-states", metavar="N", type=at_least(1, or_any=True), help="stop, undetermined, after so many states"
@@ -77,6 +78,8 @@ def add_exploration(parser: argparse.ArgumentParser) -> None:
 
 
 def _check(arguments: argparse.Namespace) -> int:
+    if arguments.messages is None:
+        return check_any(arguments)
     form = form_of(arguments)
     specification, answer, witnesses = _run_check(arguments)
     if form is None:

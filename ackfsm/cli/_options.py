@@ -212,7 +212,8 @@ def add_faults(parser: argparse._ActionsContainer, most: int | None = 1) -> None
     )
 
 
-def add_bounds(parser: argparse.ArgumentParser) -> None:
+def add_bounds(parser: argparse.ArgumentParser, *, any_messages: bool = False) -> None:
+    """What is composed; with ``any_messages`` there may be ``any`` number of them, which is ``None``."""
     add_faults(parser)
     parser.add_argument(
         "--action",
@@ -233,7 +234,13 @@ def add_bounds(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an event that never happens, for example acknowledge or timer_fires",
     )
-    parser.add_argument("--messages", metavar="N", type=at_least(1), default=1, help="how many messages (default: 1)")
+    parser.add_argument(
+        "--messages",
+        metavar="N",
+        type=at_least(1, or_any=any_messages),
+        default=1,
+        help=f"how many messages{', or any, which is proved' * any_messages} (default: 1)",
+    )
     parser.add_argument(
         "--consumers", metavar="N", type=at_least(1), default=1, help="how many consumers of the queue (default: 1)"
     )

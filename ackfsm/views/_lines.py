@@ -10,12 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.explore import LivenessFinding
-from ackfsm.network import Network, NetworkEvent
+from ackfsm.network import Bounds, Network, NetworkEvent
 from ackfsm.tables import Guarantees
-from ackfsm.terms import Anomaly, Fault
+from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.text import quoted
 
 __all__ = [
+    "configuration_lines",
+    "faults_in_words",
     "guarantee_lines",
     "hanging",
     "listed",
@@ -29,20 +31,32 @@ __all__ = [
 
 def query_lines(network: Network) -> Text:
     """The configuration of ``network``, and within which bounds it was composed."""
-    config, bounds = network.configuration, network.bounds
-    names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
-    times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
+    bounds = network.bounds
     messages = f"{bounds.messages} message" + "s" * (bounds.messages > 1)
     if bounds.consumers > 1:
         messages += f", {bounds.consumers} consumers" + " of one session" * bounds.one_session
     if bounds.subscriptions > 1:
         messages += f", each to {bounds.subscriptions} subscriptions"
         messages += f", {bounds.non_durable} of them not durable" if bounds.non_durable else ""
-    return Text.assemble(
-        (f"{config.profile}", "bold"),
-        f": {config.delivery_mode}, {config.send_mode} send, {config.ack_mode}, {config.consumption}\n",
-        f"{messages}; {names}, {times}",
+    return configuration_lines(network.configuration, f"{messages}; {faults_in_words(bounds)}")
+
+
+def configuration_lines(configuration: Configuration, what: str) -> Text:
+    """The modes of ``configuration``, and below ``what`` was asked about it."""
+    modes = (
+        configuration.delivery_mode,
+        f"{configuration.send_mode} send",
+        configuration.ack_mode,
+        configuration.consumption,
     )
+    return Text.assemble((f"{configuration.profile}", "bold"), f": {', '.join(modes)}\n{what}")
+
+
+def faults_in_words(bounds: Bounds) -> str:
+    """Which faults may happen, and how often."""
+    names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
+    times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
+    return f"{names}, {times}"
 
 
 def guarantee_lines(guarantees: Guarantees, verdicts: Mapping[str, bool | None]) -> RenderableType:

@@ -27,6 +27,7 @@ __all__ = ["Compared", "compare", "drawn", "main"]
 _TOLERANCE: Final = 0.01
 _CYCLES: Final = 100
 _MOST: Final = 60_000
+_LONGER: Final = 8
 """A run has so many times the messages that go together, so that its begin and its end weigh little."""
 
 
@@ -129,15 +130,16 @@ def compare(
     model: EngineModel | None = None,
     *,
     most: int = _MOST,
+    longer: int = 1,
 ) -> Compared:
-    """The rates of both, of a run of at most so many messages."""
+    """The rates of both, of a run of at most ``most`` messages, or so many times ``longer``."""
     waits = waits_of(shipped(), configuration)
     found = plan(work, waits)
     group = max(
         *(waits.window or 1, waits.threshold or 1, waits.prefetch or 1),
         *(work.messages_per_commit, work.messages_per_acknowledge, work.lazy_batch),
     )
-    messages = min(group * _CYCLES * max(work.producers, work.consumers), most)
+    messages = min(group * _CYCLES * max(work.producers, work.consumers), most) * longer
     apart = simulate(shipped(), configuration, work, messages, apart=True, model=model)
     together = simulate(shipped(), configuration, work, messages, model=model)
     return Compared(
@@ -157,7 +159,7 @@ def _all(count: int, seed: int) -> Iterator[Compared]:
     for number in range(count):
         asked = drawn(random.Random(f"{seed} {number}"))
         found = compare(*asked, model)
-        yield compare(*asked, model, most=4 * _MOST) if found.wrong else found
+        yield compare(*asked, model, longer=_LONGER) if found.wrong else found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

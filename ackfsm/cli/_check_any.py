@@ -1,0 +1,65 @@
+"""``ackfsm check --messages any``: what is decided for any number of messages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import query_from
+from ackfsm.cli._output import emit, progress_line
+from ackfsm.cli._witnesses import form_of
+from ackfsm.terms import InputError
+
+__all__ = ["check_any"]
+
+
+def check_any(arguments: argparse.Namespace) -> int:
+    """Decide each anomaly for any number of messages and of faults, and show it; the exit code.
+
+    Raises :class:`InputError` for options that only a search of so many messages has.
+    """
+    for option, remedy in _not_for_any(arguments):
+        raise InputError(f"{option} is not for --messages any; {remedy}, or say how many messages")
+    from ackfsm import unbounded
+    from ackfsm.views.decision import decision_screen
+
+    arguments.messages = 1
+    specification, configuration, bounds = query_from(arguments)
+    with progress_line("views and states found") as progress:
+        decision = unbounded.decide(
+            specification,
+            configuration,
+            bounds,
+            only=arguments.only,
+            max_states=arguments.max_states,
+            max_memory=arguments.max_memory,
+            workers=arguments.jobs,
+            progress=progress,
+        )
+    decision.witnesses()
+    told = {} if arguments.api is None else {"api": arguments.api}
+    emit(
+        arguments,
+        {**told, **decision.as_json()},
+        lambda: decision_screen(decision, specification, arguments.api),
+    )
+    return result_code(violated=not decision.keeps_promises, undetermined=not decision.complete)
+
+
+def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
+    """The options that were given and do not apply, each with what to do instead."""
+    if arguments.max_faults not in {1, None}:
+        yield "--max-faults", "leave it out, since a proof is for any number of faults"
+    if arguments.consumers > 1 or arguments.one_session:
+        yield "--consumers", "leave it out, since a proof is for one consumer"
+    if arguments.subscriptions > 1 or arguments.non_durable:
+        yield "--subscriptions", "leave it out, since a proof is for one subscription"
+    if arguments.reductions:
+        yield "--reduce", "leave it out"
+    if arguments.progress or arguments.forever:
+        yield "--progress", "leave it out, since what goes on for ever is not proved"
+    if arguments.engine != "local":
+        yield f"--engine {arguments.engine}", "leave it out"
+    if form_of(arguments) is not None:
+        yield "--as", "leave it out"

@@ -1,0 +1,282 @@
+"""``decide``: each anomaly impossible for any number of messages, possible by a witness of few, or undecided.
+
+A search of one message shows what can happen, and views what cannot; a search of two and of three messages then shows
+some of what is left.  Cheap ones come first, and each looks only for what those before it have left.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from ackfsm import explore
+from ackfsm.explore import Answer, Witness
+from ackfsm.network import Bounds, NetworkEvent, observers_of
+from ackfsm.tables import Promise, Specification
+from ackfsm.terms import Anomaly, Configuration
+from ackfsm.unbounded._prove import Proof, prove
+from ackfsm.unbounded._steps import Level
+
+__all__ = ["Decision", "Finding", "decide"]
+
+_MOST_STATES: Final = 1_000_000
+
+_BYTES_OF_A_VIEW: Final = 400
+"""About so much memory a view takes, with its steps."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """What is known of one anomaly, or of one end of a message, whatever the number of messages.
+
+    Attributes:
+        anomaly: its name.
+        reachable: whether it can happen; ``None``: undecided.
+        promise: the sentence that promises it absent, if one does.
+        level: where it is impossible, how much of other messages the proof had to know.
+        messages: where it can happen, how many messages the shortest known way there takes, else 0.
+        steps: that way; empty without one.
+        undecided: why nothing was decided, a clause; empty if something was.
+    """
+
+    anomaly: str
+    reachable: bool | None
+    promise: Promise | None
+    level: Level | None = None
+    messages: int = 0
+    steps: tuple[NetworkEvent, ...] = ()
+    undecided: str = ""
+
+    @property
+    def violated(self) -> bool:
+        """Promised absent, and yet there is a witness."""
+        return self.reachable is True and self.promise is not None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided of one configuration, for any number of messages and of faults.
+
+    Attributes:
+        configuration: what was asked about.
+        bounds: the faults and actions; its numbers of messages and faults mean nothing.
+        findings, ends: what is known of each anomaly, and of each monitor that excludes guarantees.
+        guarantees: for each whether it stands; ``None`` where that is open.
+        strongest: those that stand and have none above them that stands.
+        searches: the searches of few messages.
+        views: how many views the proofs took.
+        seconds: how long all of it took.
+    """
+
+    configuration: Configuration
+    bounds: Bounds
+    findings: Mapping[Anomaly, Finding]
+    ends: Mapping[str, Finding]
+    guarantees: Mapping[str, bool | None]
+    strongest: tuple[str, ...]
+    searches: tuple[Answer, ...]
+    views: int
+    seconds: float
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was decided."""
+        return all(finding.reachable is not None for finding in [*self.findings.values(), *self.ends.values()])
+
+    @property
+    def keeps_promises(self) -> bool:
+        """Whether nothing that is promised absent can happen, as far as that was decided."""
+        return not any(finding.violated for finding in self.findings.values())
+
+    @property
+    def states(self) -> int:
+        """How many states the searches of few messages met."""
+        return sum(answer.exploration.states for answer in self.searches)
+
+    def witnesses(self) -> tuple[Witness, ...]:
+        """Every witness, performed by the reference executor.
+
+        Raises :class:`ackfsm.explore.NotReplayedError` if one of them is none.
+        """
+        return tuple(witness for answer in self.searches for witness in answer.witnesses())
+
+    def as_json(self) -> dict[str, object]:
+        """The answer as the command contract has it (``docs/commands.md``)."""
+        return {
+            "config": self.configuration.as_dict(),
+            **self.bounds.as_dict(),
+            "messages": "any",
+            "max_faults": None,
+            "complete": self.complete,
+            "states": self.states,
+            "transitions": sum(answer.exploration.transitions for answer in self.searches),
+            "views": self.views,
+            "seconds": round(self.seconds, 3),
+            "anomalies": {
+                anomaly.value: {**_told(finding), "promised_absent": finding.promise is not None}
+                for anomaly, finding in self.findings.items()
+            },
+            "ends": {name: _told(finding) for name, finding in self.ends.items()},
+            "guarantees": dict(self.guarantees),
+            "strongest": list(self.strongest),
+        }
+
+
+def _told(finding: Finding) -> dict[str, object]:
+    return {
+        "reachable": finding.reachable,
+        "steps": [event.label for event in finding.steps],
+        **({"messages": finding.messages} if finding.messages else {}),
+        **({"proved_at": finding.level.value} if finding.level is not None else {}),
+        **({"undecided": finding.undecided} if finding.undecided else {}),
+    }
+
+
+def decide(  # noqa: PLR0913 - what is asked, and with how much effort
+    specification: Specification,
+    configuration: Configuration,
+    bounds: Bounds,
+    *,
+    only: Collection[str] | None = None,
+    max_states: int | None = None,
+    max_memory: int | None = None,
+    workers: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Decision:
+    """Decide each anomaly (or those in ``only``) for any number of messages, and of the faults of ``bounds``.
+
+    ``bounds`` is of one consumer and one subscription; its numbers of messages and of faults are not asked.  No search
+    meets more than ``max_states`` states, no proof more views; both stay within about ``max_memory`` bytes.
+
+    Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for names in ``only`` that
+    they do not define.
+    """
+    begun = time.perf_counter()
+    effort = _Effort(max_states or _MOST_STATES, max_memory, workers, progress)
+    names = dict.fromkeys(str(name) for name, _ in observers_of(specification, only))
+    run = _Run(specification, configuration, bounds, effort, names)
+    run.decide()
+    return run.decision(time.perf_counter() - begun)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Effort:
+    max_states: int
+    max_memory: int | None
+    workers: int | None
+    progress: Callable[[int], None] | None
+
+    @property
+    def max_views(self) -> int:
+        affordable = self.max_states if self.max_memory is None else self.max_memory // _BYTES_OF_A_VIEW
+        return max(1, min(self.max_states, affordable))
+
+
+class _Run:
+    """The steps of one decision; ``left`` has what is not decided yet, with the reason."""
+
+    def __init__(
+        self,
+        specification: Specification,
+        configuration: Configuration,
+        bounds: Bounds,
+        effort: _Effort,
+        names: Mapping[str, object],
+    ) -> None:
+        self._specification, self._configuration, self._bounds = specification, configuration, bounds
+        self._effort = effort
+        self._names = tuple(names)
+        self._promises: Mapping[str, Promise] = {
+            str(name): promise for name, promise in specification.promised_absent(configuration, 1).items()
+        }
+        self._left = dict.fromkeys(self._names, "no level was tried")
+        self._found: dict[str, Finding] = {}
+        self._searches: list[Answer] = []
+        self._views = 0
+
+    def decide(self) -> None:
+        """From the cheapest to the dearest."""
+        self._search(1, None)
+        self._prove([Level.CHAOS, Level.LOCAL])
+        self._search(2, _FEW_FAULTS)
+        self._prove([Level.PAIRS])
+        self._search(2, None)
+        self._search(3, _FEW_FAULTS)
+
+    def decision(self, seconds: float) -> Decision:
+        for name, why in self._left.items():
+            self._found[name] = Finding(name, None, self._promises.get(name), undecided=why)
+        lattice = self._specification.guarantees
+        findings = {each: self._found[each] for each in self._specification.properties if each in self._found}
+        ends = {name: self._found[name] for name in lattice.monitors if name in self._found}
+        guarantees = lattice.evaluate({name: finding.reachable for name, finding in self._found.items()})
+        return Decision(
+            configuration=self._configuration,
+            bounds=dataclasses.replace(self._bounds, messages=1, max_faults=None),
+            findings=MappingProxyType(findings),
+            ends=MappingProxyType(ends),
+            guarantees=guarantees,
+            strongest=lattice.strongest(guarantees),
+            searches=tuple(self._searches),
+            views=self._views,
+            seconds=seconds,
+        )
+
+    def _search(self, messages: int, max_faults: int | None) -> None:
+        """Whether something that is left happens with so few messages."""
+        if not self._left:
+            return
+        answer = explore.check(
+            self._specification,
+            self._configuration,
+            dataclasses.replace(self._bounds, messages=messages, max_faults=max_faults),
+            max_states=self._effort.max_states,
+            max_memory=self._effort.max_memory,
+            workers=self._effort.workers,
+            progress=self._effort.progress,
+            only=tuple(self._left),
+        )
+        self._searches.append(answer)
+        for finding in _reached(answer):
+            name = str(finding.anomaly)
+            self._found[name] = Finding(
+                name, reachable=True, promise=self._promises.get(name), messages=messages, steps=finding.steps
+            )
+            del self._left[name]
+
+    def _prove(self, levels: Sequence[Level]) -> None:
+        """Whether something that is left is impossible."""
+        if not self._left:
+            return
+        proof: Proof = prove(
+            self._specification,
+            self._configuration,
+            tuple(self._left),
+            faults=self._bounds.faults,
+            actions=self._bounds.actions,
+            without=self._bounds.without,
+            levels=levels,
+            max_states=self._effort.max_views,
+            progress=self._effort.progress,
+        )
+        self._views += sum(proof.views.values())
+        for name, verdict in proof.verdicts.items():
+            if verdict.proved:
+                self._found[name] = Finding(
+                    name, reachable=False, promise=self._promises.get(name), level=verdict.level
+                )
+                del self._left[name]
+            else:
+                self._left[name] = verdict.undecided
+
+
+_FEW_FAULTS: Final = 2
+
+
+def _reached(answer: Answer) -> Iterator[explore.Finding]:
+    for finding in (*answer.findings.values(), *answer.ends.values()):
+        if finding.reachable:
+            yield finding

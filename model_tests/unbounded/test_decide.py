@@ -1,0 +1,102 @@
+"""``check --messages any``: impossible for any number, possible with a witness, or undecided; the command."""
+
+import json
+from typing import Any
+
+import pytest
+
+from ackfsm import cli, explore
+from ackfsm.network import Bounds
+from ackfsm.terms import Fault
+from ackfsm.unbounded import Decision, Level, decide
+from model_tests.support.tables import shipped
+
+BROKER = frozenset({Fault.BROKER_KILL})
+
+
+def decided(
+    profile: str, settings: dict[str, object], *only: str, actions: frozenset[str] = frozenset(), **effort: Any
+) -> Decision:
+    specification = shipped()
+    bounds = Bounds(faults=BROKER, actions=actions)
+    return decide(specification, specification.configure(profile, settings), bounds, only=only, **effort)
+
+
+def test_what_one_message_shows_is_possible_and_what_no_view_shows_is_not() -> None:
+    found = decided("jms", {"delivery_mode": "NON_PERSISTENT"}, "loss", "phantom")
+    loss, phantom = found.findings.values()
+    assert (loss.reachable, loss.messages, loss.undecided) == (True, 1, "")
+    assert "broker_kill" in [event.label for event in loss.steps]
+    assert (phantom.reachable, phantom.level, phantom.messages) == (False, Level.CHAOS, 0)
+    assert found.complete
+    assert {witness.anomaly for witness in found.witnesses()} == {"loss"}
+
+
+def test_what_two_messages_show_has_their_witness() -> None:
+    settings, actions = {"redelivery_delay": True}, frozenset({"consumer_close"})
+    (reorder,) = decided("activemq", settings, "reorder", actions=actions).findings.values()
+    assert (reorder.reachable, reorder.messages) == (True, 2)
+    bounds = Bounds(actions=actions, messages=2, max_faults=0)
+    answer = explore.check(shipped(), shipped().configure("activemq", settings), bounds, only=["reorder"])
+    (known,) = answer.findings.values()
+    assert len(reorder.steps) == len(known.steps)
+
+
+def test_an_order_takes_pairs() -> None:
+    (reorder,) = decided("jms", {}, "reorder").findings.values()
+    assert (reorder.reachable, reorder.level) == (False, Level.PAIRS)
+
+
+def test_what_a_limit_stops_is_undecided() -> None:
+    found = decided("jms", {}, "loss", "duplicate", max_states=5)
+    assert {each.reachable for each in found.findings.values()} == {None}
+    assert all("more than 5 views" in each.undecided for each in found.findings.values())
+    assert not found.complete
+    assert found.keeps_promises
+
+
+def test_little_memory_leaves_it_open_too() -> None:
+    found = decided("jms", {}, "loss", max_memory=4_000)
+    assert found.findings[next(iter(found.findings))].reachable is None
+
+
+WORDS = ("check", "--messages", "any", "--fault", "broker_kill")
+
+
+def test_the_command_says_it_of_any_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*WORDS, "--only", "loss", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["messages"], told["max_faults"], told["complete"]) == ("any", None, True)
+    assert told["anomalies"] == {
+        "loss": {"reachable": False, "steps": [], "proved_at": "chaos", "promised_absent": True}
+    }
+    assert cli.main([*WORDS, "--only", "loss"]) == 0
+    said = capsys.readouterr().out
+    assert "any number of messages; broker_kill, any number of times" in said
+    assert "with any number of messages." in said.replace("\n", " ").replace("  ", " ")
+
+
+def test_what_is_open_ends_with_three(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([*WORDS, "--only", "loss", "--max-states", "5"]) == 3
+    said = capsys.readouterr().out
+    assert "undecided" in said
+    assert "more than 5 views" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("--max-faults", "2"), "--max-faults"),
+        (("--consumers", "2"), "--consumers"),
+        (("--subscriptions", "2"), "--subscriptions"),
+        (("--reduce", "none"), "--reduce"),
+        (("--progress",), "--progress"),
+        (("--engine", "spark"), "--engine spark"),
+        (("--as", "mermaid"), "--as"),
+    ],
+)
+def test_what_is_of_few_messages_is_refused(
+    words: tuple[str, ...], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*WORDS, *words]) == 2
+    assert f"{option} is not for --messages any" in " ".join(capsys.readouterr().err.split())
