@@ -197,7 +197,7 @@ BAD = {
     "check --action recovery": "there is no action 'recovery' (did you mean recover?); the actions are ask_at_once, ",
     "check --one-session": "one consumer is in one session as it is; one_session is for several consumers",
     "check --messages 0": "argument --messages: '0' is not a whole number from 1",
-    "check --messages any": "argument --messages: 'any' is not a whole number from 1",
+    "check --messages few": "argument --messages: 'few' is not a whole number from 1, or any",
     "check --messages -1": "'-1' is not a whole number",
     "check --messages 1.5": "'1.5' is not a whole number",
     "check --max-faults some": "'some' is not a whole number",

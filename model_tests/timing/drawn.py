@@ -123,7 +123,7 @@ def _workload(chance: random.Random) -> Workload:
     )
 
 
-def compare(
+def compare(  # noqa: PLR0913 - which run is compared
     configuration: Configuration,
     settings: dict[str, Any],
     work: Workload,

@@ -1,6 +1,7 @@
 """``check --messages any``: impossible for any number, possible with a witness, or undecided; the command."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ BROKER = frozenset({Fault.BROKER_KILL})
 
 
 def decided(
-    profile: str, settings: dict[str, object], *only: str, actions: frozenset[str] = frozenset(), **effort: Any
+    profile: str, settings: Mapping[str, object], *only: str, actions: frozenset[str] = frozenset(), **effort: Any
 ) -> Decision:
     specification = shipped()
     bounds = Bounds(faults=BROKER, actions=actions)
