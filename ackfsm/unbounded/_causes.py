@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._watching import Graph, edges_of, watching_columns
+from ackfsm.unbounded._watching import Graph, distinct, edges_of, watching_columns
 
 __all__ = ["NOTHING", "Causes", "Waiting", "caused_states"]
 
@@ -123,12 +123,13 @@ class Causes:
         by_other = np.array([step.roles[1 - slot] is Role.OWN for step in graph.views.steps])
         inside = self._inside(waiting, slot)
         reached = np.zeros(len(graph.views) * size * 2, np.bool_)
+        last = np.empty(len(reached), np.int64)
         new: Ints = np.array([self._graph.views.first * size * 2 + self._table.initial * 2])
         reached[new] = True
         while new.size:
             found = list(_after(graph, columns, by_other, inside, new, size))
             after = np.concatenate(found)
-            new = np.unique(after[~reached[after]])
+            new = distinct(after[~reached[after]], last)
             reached[new] = True
         return reached.reshape(len(graph.views), size, 2)
 
