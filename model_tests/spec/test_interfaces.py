@@ -151,7 +151,7 @@ def test_what_an_interface_does_not_have(
         ("jms", None, {"send_mode": "unconfirmed"}),
         ("solace-jms", "jms-1.1", {"send_mode": "unconfirmed", "ack_mode": "SESSION_TRANSACTED"}),
         ("solace-jms", "jms-1.1", {"delivery_mode": "NON_PERSISTENT"}),
-        ("solace", "native", {"send_mode": "unconfirmed", "delivery_mode": "DIRECT"}),
+        ("solace", "native", {"send_mode": "unconfirmed"}),
         ("artemis", "core", {"send_mode": "unconfirmed"}),
         ("qpid", "jms-1.1", {}),
         ("artemis", "core", {"send_mode": "asynchronous"}),
