@@ -26,6 +26,7 @@ from ackfsm.verify.conformance.explain import (
     name_of,
     with_names,
 )
+from ackfsm.verify.conformance.lines import OF_THE_BROKER
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed, held, untold
 from ackfsm.verify.conformance.pair_judge import PairJudge
@@ -213,11 +214,16 @@ class PairExplainer:
         return np.setdiff1d(np.concatenate(found), of[~usable])
 
     def _needs_another_consumer(self, pair: int) -> bool:
-        """Whether the life of ``pair`` needs what befell another consumer than the first that had the overtaken one."""
+        """Whether the life of ``pair`` needs what befell another consumer than the first that had the overtaken one.
+
+        A fault of the broker befalls all that there are.
+        """
         _, lived = self._held.of(pair)
         heard = [each.sign for each in lived.life.heard]
         own = next((sign.consumer for sign in heard if sign.name == DELIVERED_SOMEHOW and sign.of == 1), 0)
-        return any(heard[place].consumer not in {0, own} for place, _ in self._needed_by(pair))
+        needed = [heard[place] for place, _ in self._needed_by(pair)]
+        of_all = len(lived.consumers) > 1 and any(sign.name in OF_THE_BROKER for sign in needed)
+        return of_all or any(sign.consumer not in {0, own} for sign in needed)
 
     def _torn(self) -> Explained:
         """Of the torn transactions those of which two members are no run of the model."""
