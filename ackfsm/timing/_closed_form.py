@@ -59,7 +59,7 @@ def passing(work: Ticks, waits: Waits) -> Interval:
     """
     alone = least([publishing(work, waits), delivering(work, waits)])
     if _records_fall_behind(work, waits, alone):
-        waits = dataclasses.replace(waits, commit_after_sync=True)
+        waits = _told_when_synced(waits)
     waited = _answers_after_sync(waits) or _consumer_syncs(waits)
     if not (waits.is_journalled and waited and work.sync_time > 0):
         return alone
@@ -69,9 +69,13 @@ def passing(work: Ticks, waits: Waits) -> Interval:
     return Interval(least([publishing(later, waits), delivering(later, waits)]).low, alone.high)
 
 
+def _told_when_synced(waits: Waits) -> Waits:
+    return dataclasses.replace(waits, commit_after_sync=True)
+
+
 def _records_fall_behind(work: Ticks, waits: Waits, rate: Interval) -> bool:
     """Whether the records of all that is sent and settled in one round of transactions may take longer than it does."""
-    if waits.settled_by != "commit" or rate.high is None:
+    if waits.settled_by != "commit" or not waits.is_journalled or rate.high is None:
         return False
     sessions = work.producers + work.consumers
     syncs = _IN_A_ROUND if work.group_commit else sessions * (work.messages_per_commit + 1)
@@ -83,6 +87,15 @@ def _records_fall_behind(work: Ticks, waits: Waits, rate: Interval) -> bool:
 
 def publishing(work: Ticks, waits: Waits) -> Interval:
     """Messages a second that all producers together get to the broker."""
+    found = _published(work, waits)
+    if waits.commit_after_sync or not _records_fall_behind(work, waits, found):
+        return found
+    later, waited = dataclasses.replace(work, sync_time=2 * work.sync_time), _told_when_synced(waits)
+    return Interval(_published(later, waited).low, found.high)
+
+
+def _published(work: Ticks, waits: Waits) -> Interval:
+    """The same if no session has to wait for the record of its last transaction."""
     if work.timer == 0 and waits.has_timer:
         waits = dataclasses.replace(waits, threshold=None)
     one = _one_producer(work, waits)

@@ -108,6 +108,15 @@ def test_the_record_of_a_transaction_may_hold_the_next_up(
     assert is_exact or found.passed[1] < 0.99 * (found.passed[0].high or 0)
 
 
+def test_the_record_of_a_transaction_may_hold_its_producer_up_alone(model: EngineModel) -> None:
+    configuration = shipped().configure("ems", {"ack_mode": "SESSION_TRANSACTED"})
+    work = Workload(rtt=5 * MILLISECOND, sync_time=5 * MILLISECOND, messages_per_commit=2)
+    rate, simulated = compare(configuration, {}, work, model, most=2_000).published
+    assert rate.low is not None
+    assert rate.high is not None
+    assert rate.low <= simulated < 0.9 * rate.high
+
+
 @pytest.mark.parametrize("settings", [{}, {"delivery_mode": "NON_PERSISTENT"}, {"ack_mode": "SESSION_TRANSACTED"}])
 def test_an_engine_in_virtual_time_takes_as_long(settings: dict[str, Any], model: EngineModel) -> None:
     """Each send, or each transaction of one message, waits for its answer."""
