@@ -117,6 +117,17 @@ def test_the_record_of_a_transaction_may_hold_its_producer_up_alone(model: Engin
     assert rate.low <= simulated < 0.9 * rate.high
 
 
+@pytest.mark.parametrize("group_commit", [True, False])
+def test_a_call_for_several_messages_is_synced_as_a_whole(model: EngineModel, *, group_commit: bool) -> None:
+    settings = {"ack_mode": "CLIENT_ACKNOWLEDGE", "block_on_acknowledge": True}
+    configuration = shipped().configure("jms", settings)
+    work = Workload(rtt=4 * MILLISECOND, sync_time=MILLISECOND, messages_per_acknowledge=10, group_commit=group_commit)
+    rate, simulated = compare(configuration, settings, work, model, most=2_000).delivered
+    assert rate.is_exact
+    assert simulated == pytest.approx(2_000 if group_commit else 10_000 / 14, rel=1e-6)
+    assert simulated == pytest.approx(float(rate.high or 0), rel=1e-6)
+
+
 @pytest.mark.parametrize("settings", [{}, {"delivery_mode": "NON_PERSISTENT"}, {"ack_mode": "SESSION_TRANSACTED"}])
 def test_an_engine_in_virtual_time_takes_as_long(settings: dict[str, Any], model: EngineModel) -> None:
     """Each send, or each transaction of one message, waits for its answer."""
