@@ -72,21 +72,29 @@ class Condition:
     _named: Mapping[str, Condition] = dataclasses.field(compare=False, repr=False)
     _names: frozenset[str] = dataclasses.field(init=False, compare=False, repr=False)
     _settings: frozenset[str] = dataclasses.field(init=False, compare=False, repr=False)
-    _function: _Function = dataclasses.field(init=False, compare=False, repr=False)
+    _function: _Function | None = dataclasses.field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         names = frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
         own, through = names - self._named.keys(), names & self._named.keys()
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_settings", own.union(*(self._named[name].settings() for name in through)))
-        object.__setattr__(self, "_function", _function(self._tree, self._named))
 
-    def __reduce__(self) -> tuple[type[Condition], tuple[str, ast.expr, Mapping[str, Condition]]]:
-        return Condition, (self.text, self._tree, self._named)  # functions cannot be pickled
+    def __getstate__(self) -> tuple[object, ...]:
+        """All but the function, which is made when it is asked for: named conditions may be read after this one."""
+        return self.text, self._tree, self._named, self._names, self._settings
+
+    def __setstate__(self, state: tuple[object, ...]) -> None:
+        for field, value in zip(dataclasses.fields(self), (*state, None), strict=True):
+            object.__setattr__(self, field.name, value)
 
     def holds(self, environment: Mapping[str, Any]) -> bool:
         """Whether the condition holds for the settings in ``environment``."""
-        return bool(self._function(environment))
+        function = self._function
+        if function is None:
+            function = _function(self._tree, self._named)
+            object.__setattr__(self, "_function", function)
+        return bool(function(environment))
 
     def names(self) -> frozenset[str]:
         """Every name that the condition reads: settings, static names and named conditions."""

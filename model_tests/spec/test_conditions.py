@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 from ackfsm.network import Bounds
 from ackfsm.tables import Condition
@@ -234,3 +235,17 @@ print(len(found), len(executed))
         env={**os.environ, "PYTHONPATH": str(SPEC.parent)},
     )
     assert done.stdout.split() == ["0", "1"], "the hook hears of eval, and heard of nothing before"
+
+
+@pytest.mark.parametrize("profile", ["jms", "rabbitmq", "solace-jms"])
+def test_conditions_hold_in_another_process_where_they_hold_in_this_one(profile: str) -> None:
+    """Tables go to Spark's workers so; a condition may be read there before those that it names."""
+    specification = shipped()
+    sent = cloudpickle.loads(cloudpickle.dumps(specification))  # type: ignore[no-untyped-call]
+    environment = specification.environment(specification.configure(profile))
+    here, there = (
+        {name: condition.holds(environment) for name, condition in each.conditions.items()}
+        for each in (specification, sent)
+    )
+    assert there == here
+    assert len(set(here.values())) == 2

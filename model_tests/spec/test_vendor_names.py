@@ -65,7 +65,7 @@ def sets(words: str) -> dict[str, object]:
             "solace-jms",
             "DirectTransport=false",
             {"delivery_mode": N},
-            {"send_mode": "blocking", "non_persistent_handling": "stored"},
+            {"send_mode": "blocking", "non_persistent_handling": "stored", "prefetch": 18},
         ),
         (
             "solace-jms",
