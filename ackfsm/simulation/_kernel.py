@@ -688,13 +688,13 @@ def visit_links(m: Memory) -> int:
 def run(m: Memory) -> int:
     """Run until nothing is left to happen, or something is missing: which of that.
 
-    What happens at one time, such as the parts of one call, is there before a sync begins.
+    What happens at one time, such as the parts of one call, is there before a sync begins that takes time.
     """
     while True:
         code = settle_down(m)
         if code != ENDED:
             return code
-        if (m[TIMED] == 0 or m[m[HEAP]] > m[NOW]) and start_sync(m):
+        if (m[SYNC_TIME] == 0 or m[TIMED] == 0 or m[m[HEAP]] > m[NOW]) and start_sync(m):
             continue
         if m[TIMED] == 0:
             return ENDED

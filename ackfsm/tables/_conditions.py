@@ -75,17 +75,21 @@ class Condition:
     _function: _Function | None = dataclasses.field(init=False, compare=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
-        names = frozenset(node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name))
+        names = _names_in(self._tree)
         own, through = names - self._named.keys(), names & self._named.keys()
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_settings", own.union(*(self._named[name].settings() for name in through)))
 
     def __getstate__(self) -> tuple[object, ...]:
-        """All but the function, which is made when it is asked for: named conditions may be read after this one."""
-        return self.text, self._tree, self._named, self._names, self._settings
+        """What the rest is made from; its settings are kept, since named conditions may be read after this one."""
+        return self.text, self._named, self._settings
 
-    def __setstate__(self, state: tuple[object, ...]) -> None:
-        for field, value in zip(dataclasses.fields(self), (*state, None), strict=True):
+    def __setstate__(self, state: tuple[str, Mapping[str, Condition], frozenset[str]]) -> None:
+        text, named, settings = state
+        tree = ast.parse(text, mode="eval").body
+        for field, value in zip(
+            dataclasses.fields(self), (text, tree, named, _names_in(tree), settings, None), strict=True
+        ):
             object.__setattr__(self, field.name, value)
 
     def holds(self, environment: Mapping[str, Any]) -> bool:
@@ -103,6 +107,10 @@ class Condition:
     def settings(self) -> frozenset[str]:
         """Every setting that the condition reads, also through named conditions."""
         return self._settings
+
+
+def _names_in(tree: ast.expr) -> frozenset[str]:
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
 
 
 def parse_condition(text: str, named: Mapping[str, Condition]) -> Condition:

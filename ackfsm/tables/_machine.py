@@ -297,6 +297,14 @@ class Machine:
         conditions = dict.fromkeys(row.when for cell in self.cells.values() for row in cell)
         object.__setattr__(self, "_conditions", tuple(conditions))
 
+    def __getstate__(self) -> tuple[object, ...]:
+        """All but the machines that it was made to be, which whoever reads it makes anew if they are asked for."""
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self)[:-1])
+
+    def __setstate__(self, state: tuple[object, ...]) -> None:
+        for field, value in zip(dataclasses.fields(self), (*state, {}), strict=True):
+            object.__setattr__(self, field.name, value)
+
     @property
     def initial(self) -> str:
         """The first state of the table."""

@@ -8,7 +8,7 @@ connection, the broker), and a *loop* that lets only so many messages into it.  
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from ackfsm.timing._interval import UNBOUNDED, Interval, least
@@ -69,6 +69,15 @@ def passing(work: Ticks, waits: Waits) -> Interval:
     return Interval(least([publishing(later, waits), delivering(later, waits)]).low, alone.high)
 
 
+def _held_up_by_records(rate: Callable[[Ticks, Waits], Interval], work: Ticks, waits: Waits) -> Interval:
+    """The ``rate`` of one side, whose sessions may have to wait for the record of their last transaction."""
+    found = rate(work, waits)
+    if waits.commit_after_sync or not _records_fall_behind(work, waits, found):
+        return found
+    later = dataclasses.replace(work, sync_time=2 * work.sync_time)
+    return Interval(rate(later, _told_when_synced(waits)).low, found.high)
+
+
 def _told_when_synced(waits: Waits) -> Waits:
     return dataclasses.replace(waits, commit_after_sync=True)
 
@@ -87,11 +96,7 @@ def _records_fall_behind(work: Ticks, waits: Waits, rate: Interval) -> bool:
 
 def publishing(work: Ticks, waits: Waits) -> Interval:
     """Messages a second that all producers together get to the broker."""
-    found = _published(work, waits)
-    if waits.commit_after_sync or not _records_fall_behind(work, waits, found):
-        return found
-    later, waited = dataclasses.replace(work, sync_time=2 * work.sync_time), _told_when_synced(waits)
-    return Interval(_published(later, waited).low, found.high)
+    return _held_up_by_records(_published, work, waits)
 
 
 def _published(work: Ticks, waits: Waits) -> Interval:
@@ -228,6 +233,11 @@ def _never_full(work: Ticks, window: int, line: _Line) -> bool:
 
 def delivering(work: Ticks, waits: Waits) -> Interval:
     """Messages a second that all consumers together process, where there are always some in the queue."""
+    return _held_up_by_records(_delivered, work, waits)
+
+
+def _delivered(work: Ticks, waits: Waits) -> Interval:
+    """The same if no session has to wait for the record of its last transaction."""
     return least([_one_consumer(work, waits).times(work.consumers), _shared_disk(work, waits)])
 
 
