@@ -58,7 +58,7 @@ def passing(work: Ticks, waits: Waits) -> Interval:
     A session's next commit waits for the record of the last one, though nobody is told when that is synced.
     """
     alone = least([publishing(work, waits), delivering(work, waits)])
-    if _records_fall_behind(work, waits, alone):
+    if waits.settled_by == "commit" and _records_fall_behind(work, waits, alone, work.producers + work.consumers):
         waits = _told_when_synced(waits)
     waited = _answers_after_sync(waits) or _consumer_syncs(waits)
     if not (waits.is_journalled and waited and work.sync_time > 0):
@@ -69,10 +69,11 @@ def passing(work: Ticks, waits: Waits) -> Interval:
     return Interval(least([publishing(later, waits), delivering(later, waits)]).low, alone.high)
 
 
-def _held_up_by_records(rate: Callable[[Ticks, Waits], Interval], work: Ticks, waits: Waits) -> Interval:
-    """The ``rate`` of one side, whose sessions may have to wait for the record of their last transaction."""
-    found = rate(work, waits)
-    if waits.commit_after_sync or not _records_fall_behind(work, waits, found):
+def _held_up_by_records(
+    rate: Callable[[Ticks, Waits], Interval], work: Ticks, waits: Waits, found: Interval, sessions: int
+) -> Interval:
+    """The ``rate`` of one side, ``found`` without regard to its sessions, which may wait for their last record."""
+    if waits.commit_after_sync or not _records_fall_behind(work, waits, found, sessions):
         return found
     later = dataclasses.replace(work, sync_time=2 * work.sync_time)
     return Interval(rate(later, _told_when_synced(waits)).low, found.high)
@@ -82,11 +83,10 @@ def _told_when_synced(waits: Waits) -> Waits:
     return dataclasses.replace(waits, commit_after_sync=True)
 
 
-def _records_fall_behind(work: Ticks, waits: Waits, rate: Interval) -> bool:
-    """Whether the records of all that is sent and settled in one round of transactions may take longer than it does."""
-    if waits.settled_by != "commit" or not waits.is_journalled or rate.high is None:
+def _records_fall_behind(work: Ticks, waits: Waits, rate: Interval, sessions: int) -> bool:
+    """Whether the records of one round of transactions of so many sessions may take longer than the round does."""
+    if not waits.is_journalled or rate.high is None:
         return False
-    sessions = work.producers + work.consumers
     syncs = _IN_A_ROUND if work.group_commit else sessions * (work.messages_per_commit + 1)
     return syncs * work.sync_time * rate.high > work.messages_per_commit
 
@@ -96,7 +96,10 @@ def _records_fall_behind(work: Ticks, waits: Waits, rate: Interval) -> bool:
 
 def publishing(work: Ticks, waits: Waits) -> Interval:
     """Messages a second that all producers together get to the broker."""
-    return _held_up_by_records(_published, work, waits)
+    found = _published(work, waits)
+    if waits.next_send_after != "commit":
+        return found
+    return _held_up_by_records(_published, work, waits, found, work.producers)
 
 
 def _published(work: Ticks, waits: Waits) -> Interval:
@@ -233,7 +236,10 @@ def _never_full(work: Ticks, window: int, line: _Line) -> bool:
 
 def delivering(work: Ticks, waits: Waits) -> Interval:
     """Messages a second that all consumers together process, where there are always some in the queue."""
-    return _held_up_by_records(_delivered, work, waits)
+    found = _delivered(work, waits)
+    if waits.settled_by != "commit":
+        return found
+    return _held_up_by_records(_delivered, work, waits, found, work.consumers)
 
 
 def _delivered(work: Ticks, waits: Waits) -> Interval:

@@ -49,7 +49,14 @@ _CONSUMING: Final = (
     "messages_per_acknowledge",
     "lazy_batch",
 )
-_OF_SENDS: Final = ("next_send_after", "has_timer", "completes_first", "send_after_sync", "commit_after_sync")
+_OF_SENDS: Final = (
+    "next_send_after",
+    "has_timer",
+    "completes_first",
+    "send_after_sync",
+    "commit_after_sync",
+    "is_journalled",
+)
 _OF_DELIVERIES: Final = (
     "settled_by",
     "waits_for_acknowledged",
@@ -58,6 +65,7 @@ _OF_DELIVERIES: Final = (
     "freed_on_delivery",
     "commit_after_sync",
     "acknowledge_after_sync",
+    "is_journalled",
 )
 
 _MOST: Final = 20_000
