@@ -1,4 +1,4 @@
-"""The cache of compiled code between runs; where it cannot be used, code is compiled again with a warning.
+"""Functions compiled by Numba, kept between runs; where they cannot be kept, they are compiled again with a warning.
 
 Numba refuses to compile with a cache when it finds no folder for it, and fails in the midst of a search when its files
 are damaged or the disk is full.  It caches machine code, and runs what it reads: so a file is believed only if its
@@ -10,15 +10,31 @@ from __future__ import annotations
 import hashlib
 import pickle
 import warnings
+from types import FunctionType
 from typing import Any
 
+import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
-__all__ = ["CacheWarning", "cache_of"]
+__all__ = ["CacheWarning", "cache_of", "compiled"]
 
 
 class CacheWarning(RuntimeWarning):
     """Compiled code cannot be cached, which costs nothing but time."""
+
+
+def compiled(function: Any, known: dict[str, Any] | None = None) -> Any:
+    """``function`` compiled; while it runs, other threads have the lock of the interpreter.
+
+    What it calls by a name of ``known`` is the function there, compiled before; it is added to them by its own name.
+    """
+    bound = function if known is None else FunctionType(function.__code__, function.__globals__ | known)
+    made: Any = numba.njit(nogil=True)(bound)
+    if hasattr(made, "_cache"):  # it is the function itself where NUMBA_DISABLE_JIT is set
+        made._cache = cache_of(bound)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
+    if known is not None:
+        known[function.__name__] = made
+    return made
 
 
 def cache_of(function: Any) -> Any:

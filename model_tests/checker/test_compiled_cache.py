@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import pytest
 
-from ackfsm.numba_cache import CacheWarning, cache_of
+from ackfsm.numba_cache import CacheWarning, cache_of, compiled
 from model_tests.support.commands import AS_PROMISED, ended, environment
 from model_tests.support.places import SPEC
 from model_tests.support.tables import to_be_changed
@@ -42,9 +42,7 @@ class _Toy:
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        made: Any = numba.njit(nogil=True)(module.add)
-        made._cache = cache_of(module.add)  # noqa: SLF001 - as ackfsm.explore.search.compiled does it
-        return made
+        return compiled(module.add)
 
     def run(self) -> bool:
         """Whether the function was there already; its result is right either way."""
@@ -72,11 +70,12 @@ def test_what_is_compiled_is_kept(toy: _Toy) -> None:
     assert toy.only(".nbc").is_file()
 
 
-def test_the_kernel_is_kept_so() -> None:
-    """What ``ackfsm.explore.search.compiled`` relies on is there in this Numba."""
-    from ackfsm.explore.search import compiled
-
-    assert type(compiled.rehash_local_states._cache).__module__ == cache_of.__module__  # noqa: SLF001 - this very thing
+@pytest.mark.parametrize("kernel", ["search", "symbolic"])
+def test_the_kernel_is_kept_so(kernel: str) -> None:
+    """What ``ackfsm.numba_cache`` relies on is there in this Numba."""
+    made = importlib.import_module(f"ackfsm.explore.{kernel}.compiled")
+    function = made.rehash_visited if kernel == "search" else made.rehash_nodes
+    assert type(function._cache).__module__ == cache_of.__module__  # noqa: SLF001 - this very thing
     plain: Any = numba.njit(_Toy.compiled)
     assert type(plain._cache).__name__ == "NullCache"  # noqa: SLF001 - this is what is replaced
 

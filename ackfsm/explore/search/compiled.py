@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+import functools
 from typing import Any
 
-import numba
 import numpy as np
 
 from ackfsm.explore.search import kernel, kernel_ample, kernel_scc, kernel_serialize
-from ackfsm.numba_cache import cache_of
+from ackfsm.numba_cache import compiled
 
 __all__ = [
     "array",
@@ -38,20 +37,8 @@ __all__ = [
 ]
 
 
-def _compiled(function: Any) -> Any:
-    """``function`` compiled, calling others in their compiled form: those that were compiled before it.
-
-    It does not hold the lock of the interpreter, so that shards are searched at the same time.
-    """
-    bound = FunctionType(function.__code__, function.__globals__ | _known)
-    made = numba.njit(nogil=True)(bound)
-    if hasattr(made, "_cache"):  # it is the function itself where NUMBA_DISABLE_JIT is set
-        made._cache = cache_of(bound)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
-    _known[function.__name__] = made
-    return made
-
-
 _known: dict[str, Any] = {}
+_compiled = functools.partial(compiled, known=_known)
 
 for _function in (
     *(kernel_ample.write_future_mask, kernel_ample.ample_event),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -19,13 +18,11 @@ from ackfsm.explore.search.kernel import ALWAYS, HEAD
 from ackfsm.explore.search.layout import machine_states_of
 from ackfsm.explore.search.options import SearchOptions
 from ackfsm.explore.search.search import Search
-from ackfsm.numba_cache import cache_of
 
 __all__ = [
     "StateSet",
     "States",
     "SuccessorWorker",
-    "compiled_function",
     "event_between",
     "lexicographic_min",
     "state_hashes",
@@ -37,14 +34,6 @@ _QUOTA = 1 << 13
 """States that are expanded at once: after one that needs a missing successor, all are looked at in vain."""
 
 _SLOT_SEED = 3
-
-
-def compiled_function(function: Any) -> Any:
-    """``function`` compiled by Numba without the lock of the interpreter, and kept between runs."""
-    made = numba.njit(nogil=True)(function)
-    if hasattr(made, "_cache"):  # it is the function itself where NUMBA_DISABLE_JIT is set
-        made._cache = cache_of(function)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
-    return made
 
 
 def state_hashes(states: States, seed: int) -> States:

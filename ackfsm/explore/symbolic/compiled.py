@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from types import FunctionType
+import functools
 from typing import Any
 
-import numba
-
 from ackfsm.explore.symbolic import kernel, kernel_count
-from ackfsm.numba_cache import cache_of
+from ackfsm.numba_cache import compiled
 
 __all__ = [
     "add_paths",
@@ -24,17 +22,8 @@ __all__ = [
 ]
 
 
-def _compiled(function: Any) -> Any:
-    """``function`` compiled, calling others in their compiled form: those that were compiled before it."""
-    bound = FunctionType(function.__code__, function.__globals__ | _known)
-    made = numba.njit(nogil=True)(bound)
-    if hasattr(made, "_cache"):  # it is the function itself where NUMBA_DISABLE_JIT is set
-        made._cache = cache_of(bound)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
-    _known[function.__name__] = made
-    return made
-
-
 _known: dict[str, Any] = {}
+_compiled = functools.partial(compiled, known=_known)
 
 for _function in (
     *(kernel.hash_of, kernel.hash_of_children, kernel.find, kernel.make),

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ackfsm.explore.search.distributed import compiled_function as compiled
 from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.numba_cache import compiled
 from ackfsm.terms import AckScope
 from ackfsm.verify.events.arrays import mixed
 from ackfsm.verify.events.observables import event_code

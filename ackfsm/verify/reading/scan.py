@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ackfsm.explore.search.distributed import compiled_function as compiled
 from ackfsm.history_format import FIELDS, Kind
+from ackfsm.numba_cache import compiled
 from ackfsm.verify.events.kernel import mix
 
 __all__ = ["CODED", "NOT_PLAIN", "Text", "copy_names", "scan"]
