@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ackfsm import explore, verify
-from ackfsm.engine import Broker, Consumer, Session, Timed
+from ackfsm.engine import Broker, Consumer, Message, Session, Timed
 from ackfsm.network import Bounds, compose
-from ackfsm.terms import Anomaly, Profile
+from ackfsm.terms import Anomaly, Fault, Profile
 from model_tests.support.engine.brokers import accepted, broker_of
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write
@@ -144,3 +144,50 @@ def _with_the_first_delivered(profile: str, chosen: dict[str, object]) -> explor
     for event in ("dispatch_first(m1)", "arrive(m1)", "delivered_clear(m1)"):
         system.fire(event)
     return system
+
+
+THROWS = frozenset({Fault.LISTENER_EXCEPTION})
+SWALLOWED = {"listener_exception": "swallow", "prefetch": 1}
+SUPPORTED = [(profile, mode) for profile in Profile for mode in shipped().supported_values(profile, "ack_mode")]
+
+
+@pytest.mark.parametrize(("profile", "mode"), SUPPORTED)
+@pytest.mark.parametrize("consumption", ["listener", "receive"])
+def test_swallowed_exceptions_fill_the_prefetch_where_the_condition_says_so(
+    profile: str, mode: str, consumption: str
+) -> None:
+    """The message behind them is never sent: ``loss`` and nobody promises it absent; nothing else loses one."""
+    configuration = shipped().configure(profile, SWALLOWED | {"ack_mode": mode, "consumption": consumption})
+    fills = shipped().conditions["failures_fill_prefetch"].holds(shipped().environment(configuration))
+    answer = explore.check(shipped(), configuration, Bounds(messages=2, faults=THROWS, max_faults=None))
+    assert answer.findings[Anomaly.LOSS].reachable is fills
+    assert [str(finding.anomaly) for finding in answer.violations] == []
+    assert (Anomaly.LOSS in shipped().promised_absent(configuration)) <= (not fills)
+
+
+def test_without_the_bound_or_with_transactions_no_message_is_left_behind_and_it_is_promised() -> None:
+    for settings in ({"prefetch": 0}, {"consumption": "receive"}, {"listener_exception": "redeliver"}):
+        chosen = {"send_mode": "blocking", "ack_mode": "CLIENT_ACKNOWLEDGE", **SWALLOWED} | settings
+        configuration = shipped().configure("qpid", chosen)
+        assert Anomaly.LOSS in shipped().promised_absent(configuration)
+        answer = explore.check(shipped(), configuration, Bounds(messages=2, faults=THROWS, max_faults=None))
+        assert answer.findings[Anomaly.LOSS].reachable is False
+    transacted = shipped().configure("qpid", {"ack_mode": "SESSION_TRANSACTED"})
+    assert Anomaly.LOSS in shipped().promised_absent(transacted)
+
+
+def test_the_501st_message_of_the_engine_is_never_sent_behind_500_swallowed_exceptions() -> None:
+    """With the bound that the client has: a listener that always throws is called as often as that, and no more."""
+    broker = Broker("qpid", specification=shipped(), send_mode="blocking", consumption="listener")
+    called = list[str]()
+
+    def listener(message: Message) -> None:
+        called.append(message.id)
+        raise ValueError
+
+    session = broker.connect().session()
+    session.consumer("q", listener=listener)
+    producer = broker.connect().session().producer("q")
+    for number in range(501):
+        producer.send("", message_id=str(number))
+    assert called == [str(number) for number in range(500)]
