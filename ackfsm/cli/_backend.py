@@ -21,14 +21,24 @@ __all__ = ["add_backend", "add_search", "search_of", "spark_session"]
 
 def add_backend(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--engine", choices=["local", "spark"], default="local", help="this machine alone, or Spark")
+    _add_master(parser)
+
+
+def _add_master(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"
     )
 
 
 def add_search(parser: argparse.ArgumentParser) -> None:
-    """As :func:`add_backend`, for a search."""
-    add_backend(parser)
+    """As :func:`add_backend`, for a search, which has one more engine."""
+    parser.add_argument(
+        "--engine",
+        choices=list(explore.SearchEngine),
+        help="state by state (local), sets of states at once (symbolic), or Spark (default: local as long as there are "
+        "few states, then symbolic)",
+    )
+    _add_master(parser)
     parser.add_argument(
         "--checkpoint",
         metavar="DIR",
@@ -57,11 +67,11 @@ def spark_session(arguments: argparse.Namespace) -> Iterator[SparkSession | None
 
 @contextlib.contextmanager
 def search_of(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction | None]:
-    """For the options of :func:`add_search` a search on Spark, ``None`` for that of this process."""
+    """The search that the options of :func:`add_search` ask for; ``None`` for one state by state in this process."""
     _check_options(arguments)
     with spark_session(arguments) as session:
         if session is None:
-            yield None
+            yield _local_search(arguments)
             return
         from ackfsm import spark
 
@@ -69,22 +79,35 @@ def search_of(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction 
         yield functools.partial(spark.explore, session=session, checkpoint=arguments.checkpoint, resumed=resumed)
 
 
+def _local_search(arguments: argparse.Namespace) -> explore.SearchFunction | None:
+    """One with decision diagrams where it is asked for, or nothing is asked for that only single states tell."""
+    if arguments.engine == "symbolic":
+        return functools.partial(explore.explore_with_diagrams, max_memory=arguments.max_memory)
+    single = arguments.max_states is not None or arguments.reductions or arguments.progress or arguments.forever
+    if arguments.engine == "local" or single:
+        return None
+    return functools.partial(explore.explore_by_size, max_memory=arguments.max_memory, workers=arguments.jobs)
+
+
 def _check_options(arguments: argparse.Namespace) -> None:
     """Raise :class:`InputError` for options that do not apply to the chosen ``--engine``."""
-    if arguments.engine == "local":
-        if arguments.checkpoint is not None:
-            raise InputError("--checkpoint is for --engine spark; add it, or leave --checkpoint out")
+    engine = arguments.engine
+    if engine != "spark" and arguments.checkpoint is not None:
+        raise InputError("--checkpoint is for --engine spark; add it, or leave --checkpoint out")
+    if engine in {None, "local"}:
         return
     given = {
         "--progress": arguments.progress,
         "--forever": arguments.forever,
-        "--max-memory": arguments.max_memory is not None,
+        "--max-memory": arguments.max_memory is not None and engine == "spark",
         "--jobs": arguments.jobs is not None,
         "--reduce": arguments.reductions,
     }
     for option, is_given in given.items():
         if is_given:
-            raise InputError(f"{option} is for --engine local; leave it out, or leave --engine spark out")
+            raise InputError(f"{option} is for --engine local; leave it out, or leave --engine {engine} out")
+    if engine == "symbolic":
+        return
     if arguments.checkpoint is None and not (arguments.master or "local").startswith("local"):
         raise InputError(
             "workers on other machines exchange states through a folder; name one that all see with --checkpoint"

@@ -30,6 +30,7 @@ def add_check(commands: Commands) -> None:
         words=(
             "explore everything that a configuration can do when something fails",
             "ackfsm check --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash",
+            "ackfsm check --engine symbolic --messages 3",
         ),
         extra="explore",
     )

@@ -59,7 +59,7 @@ def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield "--reduce", "leave it out"
     if arguments.progress or arguments.forever:
         yield "--progress", "leave it out, since what goes on for ever is not proved"
-    if arguments.engine != "local":
+    if arguments.engine not in {None, "local"}:
         yield f"--engine {arguments.engine}", "leave it out"
     if form_of(arguments) is not None:
         yield "--as", "leave it out"

@@ -48,16 +48,16 @@ def command(
     name: str,
     run: Callable[[argparse.Namespace], int],
     *,
-    words: tuple[str, str],
+    words: tuple[str, *tuple[str, ...]],
     extra: str,
 ) -> argparse.ArgumentParser:
-    """A subcommand with the options that all have; ``words`` are its summary and an example of it."""
-    summary, example = words
+    """A subcommand with the options that all have; ``words`` are its summary and examples of it."""
+    summary, *examples = words
     made = commands.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"example:\n  {example}",
+        epilog="\n  ".join(["example:", *examples]),
         formatter_class=_Formatter,
     )
     made.set_defaults(run=run, extra=extra)

@@ -24,8 +24,9 @@ from ackfsm.explore.replay.witness import (
 )
 from ackfsm.explore.search.encode import PackedNetwork, pack
 from ackfsm.explore.search.explore import Exploration, explore, explore_packed
-from ackfsm.explore.search.options import Reduction, SearchOptions
+from ackfsm.explore.search.options import Reduction, SearchEngine, SearchOptions
 from ackfsm.explore.search.self_check import successors_by_tables
+from ackfsm.explore.symbolic.engine import explore_by_size, explore_with_diagrams
 from ackfsm.explore.symbolic.search import SymbolicExploration, SymbolicOptions, explore_symbolically
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "PackedNetwork",
     "Reduction",
     "Refused",
+    "SearchEngine",
     "SearchFunction",
     "SearchOptions",
     "SlicedNetwork",
@@ -57,8 +59,10 @@ __all__ = [
     "compare",
     "compare_after",
     "explore",
+    "explore_by_size",
     "explore_packed",
     "explore_symbolically",
+    "explore_with_diagrams",
     "pack",
     "perform",
     "replay",

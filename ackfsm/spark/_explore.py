@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
-from ackfsm.explore import Exploration, Origin, Slicer, successors_by_tables
+from ackfsm.explore import Exploration, Origin, SearchEngine, Slicer, successors_by_tables
 from ackfsm.explore.search.distributed import event_between
 from ackfsm.network import Network, NetworkEvent
 from ackfsm.spark._chunks import (
@@ -162,6 +162,7 @@ class _Run:
             stopped_by=self.stopped_by,
             compiled=True,
             bytes=levels.found_states * self.words * 8,
+            engine=SearchEngine.SPARK,
         )
 
     def look_again(self, origin: Origin) -> None:

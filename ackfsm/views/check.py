@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.explore import Answer, Finding
+from ackfsm.explore import Answer, Finding, SearchEngine
 from ackfsm.tables import Specification
 from ackfsm.views._lines import guarantee_lines, liveness_lines, query_lines
 
@@ -37,8 +37,11 @@ def _heading(answer: Answer) -> Text:
     code = "compiled" if found.compiled else "plain Python"
     if not found.compiled and found.states > _MANY:
         code += ", slowly, for want of Numba: pip install 'ackfsm[explore]'"
+    if found.engine is SearchEngine.SYMBOLIC:
+        code = f"by decision diagrams, {code}"
     states = f"{found.states:,} states and {found.transitions:,} transitions"
-    return Text.assemble(query_lines(answer.network), f"\n{states}, {extent} ({answer.seconds:.2f} s, {code})")
+    rest = "" if found.at_rest is None else f", {found.at_rest:,} of the states at rest"
+    return Text.assemble(query_lines(answer.network), f"\n{states}, {extent}{rest} ({answer.seconds:.2f} s, {code})")
 
 
 def limit_of(answer: Answer) -> str:

@@ -367,7 +367,9 @@ def test_what_is_left_out_cannot_be_looked_at() -> None:
         explore.check(shipped(), shipped().configure("jms"), Bounds(), forever=(), reductions=[Reduction.PARTIAL_ORDER])
 
 
-@pytest.mark.parametrize("other", ["--progress", "--forever recover --action recover", "--engine spark"])
+@pytest.mark.parametrize(
+    "other", ["--progress", "--forever recover --action recover", "--engine spark", "--engine symbolic"]
+)
 def test_the_command_refuses_what_does_not_go_together(other: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(f"check --reduce partial-order {other}".split()) == 2
     told = capsys.readouterr()

@@ -1,6 +1,7 @@
 """``ackfsm check`` as a user meets it: exit codes, JSON, sentences, and what it needs to be installed."""
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ackfsm import __version__, cli, tables
+from ackfsm import __version__, cli, explore, tables
 from ackfsm.terms import Anomaly, Configuration, Fault
 from model_tests.support.places import SPEC
 from model_tests.support.tables import shipped
@@ -95,12 +96,59 @@ def test_an_anomaly_that_nobody_promised_absent_is_no_violation(ackfsm: _Ackfsm)
 def test_the_keys_of_the_json_are_those_of_the_contract(ackfsm: _Ackfsm) -> None:
     found = ackfsm("check --json").json
     assert list(found) == [
-        "config", "messages", "faults", "max_faults", "complete", "states", "transitions", "seconds", "anomalies",
-        "ends", "guarantees", "strongest",
+        "config", "messages", "faults", "max_faults", "engine", "complete", "states", "transitions", "seconds",
+        "anomalies", "ends", "guarantees", "strongest",
     ]  # fmt: skip
     assert list(found["config"]) == [field.name for field in dataclasses.fields(Configuration)]
     assert set(found["anomalies"]) == {anomaly.value for anomaly in shipped().properties}
     assert {tuple(finding) for finding in found["anomalies"].values()} == {("reachable", "promised_absent", "steps")}
+
+
+@pytest.mark.parametrize(
+    "line", ["", "--set journal_sync_non_transactional=false", "--set ack_mode=CLIENT_ACKNOWLEDGE --only unprocessed"]
+)
+def test_the_symbolic_engine_answers_as_the_local_one_does(ackfsm: _Ackfsm, line: str) -> None:
+    local, symbolic = (ackfsm(f"check --json {line} --engine {engine}") for engine in ("local", "symbolic"))
+    assert symbolic.code == local.code
+    found, expected = symbolic.json, local.json
+    assert found.pop("at_rest") > 0
+    assert (found.pop("engine"), expected.pop("engine")) == ("symbolic", "local")
+    assert list(found) == list(expected)
+    for kind in ("anomalies", "ends"):
+        for finding in (*found[kind].values(), *expected[kind].values()):
+            finding["steps"] = len(finding["steps"])
+    assert {**found, "seconds": 0} == {**expected, "seconds": 0}
+
+
+def test_without_an_engine_large_spaces_are_searched_symbolically(
+    ackfsm: _Ackfsm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ackfsm("check --json").json["engine"] == "local"
+    monkeypatch.setattr(explore, "explore_by_size", functools.partial(explore.explore_by_size, few=500))
+    run = ackfsm("check")
+    assert (run.code, run.err) == (AS_PROMISED, "")
+    assert "by decision diagrams, compiled)" in " ".join(run.out.split())
+    assert "19 of the states at rest" in " ".join(run.out.split())
+    for option in ("--engine local", "--max-states 2000", "--progress", "--reduce none", "--reduce partial-order"):
+        assert ackfsm(f"check --json {option}").json["engine"] == "local", option
+
+
+@pytest.mark.parametrize("option", ["--progress", "--forever broker_crash", "--jobs 1", "--reduce none"])
+def test_what_looks_at_single_states_is_not_for_the_symbolic_engine(ackfsm: _Ackfsm, option: str) -> None:
+    run = ackfsm(f"check --engine symbolic {option}")
+    name = option.partition(" ")[0]
+    assert (run.code, run.out) == (USAGE, "")
+    assert run.err == (f"ackfsm check: {name} is for --engine local; leave it out, or leave --engine symbolic out\n")
+
+
+def test_a_symbolic_search_that_is_stopped_says_at_what(ackfsm: _Ackfsm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.explore.symbolic.engine.NEAR_STATES", 100)
+    for option in ("--max-states 300", "--max-memory 1MiB"):
+        run = ackfsm(f"check --messages 2 --engine symbolic {option}")
+        name = option.partition(" ")[0]
+        assert run.code == UNDETERMINED
+        assert f"the search stopped at {name}" in " ".join(run.out.split())
+        assert run.out.rstrip().endswith(f"Undetermined: the search stopped at {name}; raise it.")
 
 
 def test_the_json_says_what_was_checked(ackfsm: _Ackfsm) -> None:
@@ -258,9 +306,11 @@ def test_every_command_has_help_with_an_example_of_itself(ackfsm: _Ackfsm) -> No
         assert "--json" in run.out, command
 
 
-def test_the_example_of_check_can_be_run(ackfsm: _Ackfsm) -> None:
-    example = ackfsm("check --help").out.split("example:\n")[1]
-    assert ackfsm(example.strip().removeprefix("ackfsm ")).code == AS_PROMISED
+def test_the_examples_of_check_can_be_run(ackfsm: _Ackfsm) -> None:
+    examples = ackfsm("check --help").out.split("example:\n")[1].strip().splitlines()
+    assert len(examples) > 1
+    for example in examples:
+        assert ackfsm(example.strip().removeprefix("ackfsm ")).code == AS_PROMISED
 
 
 def test_the_help_of_check_names_every_profile_fault_and_action(ackfsm: _Ackfsm) -> None:

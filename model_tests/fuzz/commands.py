@@ -68,7 +68,7 @@ _SEARCHED = _BOUNDED | {
     "anomaly": mostly(tuple(Anomaly)),
     "max_memory": mostly(("1MiB", "1GiB", "1")),
     "json": None,
-    "engine": st.just("local"),
+    "engine": mostly(("local", "symbolic")),
 }
 
 

@@ -93,6 +93,7 @@ def test_what_is_open_ends_with_three(capsys: pytest.CaptureFixture[str]) -> Non
         (("--reduce", "none"), "--reduce"),
         (("--progress",), "--progress"),
         (("--engine", "spark"), "--engine spark"),
+        (("--engine", "symbolic"), "--engine symbolic"),
         (("--as", "mermaid"), "--as"),
     ],
 )

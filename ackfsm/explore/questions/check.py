@@ -99,10 +99,12 @@ class Answer:
         return {
             "config": self.configuration.as_dict(),
             **self.bounds.as_dict(),
+            "engine": self.exploration.engine,
             "complete": self.exploration.complete,
             **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
             "states": self.exploration.states,
             "transitions": self.exploration.transitions,
+            **({} if self.exploration.at_rest is None else {"at_rest": self.exploration.at_rest}),
             **({"reductions": list(self.exploration.reductions)} if self.exploration.reductions else {}),
             "seconds": round(self.seconds, 3),
             "anomalies": {
@@ -197,5 +199,6 @@ def check(  # noqa: PLR0913 - the options of a check
 
 
 def _finding(name: str, exploration: Exploration, promise: Promise | None) -> Finding:
-    reachable = True if name in exploration.witnesses else (False if exploration.complete else None)
+    excluded = exploration.complete or name in exploration.unreachable
+    reachable = True if name in exploration.witnesses else (False if excluded else None)
     return Finding(name, reachable, promise, exploration.witnesses.get(name, ()))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ackfsm.explore.reduction.slice import Origin, Slicer
 from ackfsm.explore.search.encode import PackedNetwork, pack
-from ackfsm.explore.search.options import Reduction, SearchOptions
+from ackfsm.explore.search.options import Reduction, SearchEngine, SearchOptions
 from ackfsm.explore.search.search import Search
 from ackfsm.explore.search.self_check import self_check
 from ackfsm.network import Network, NetworkEvent
@@ -27,6 +27,10 @@ class Exploration:
     shortest sequence of events for each anomaly (or other thing that was observed) that was reached.  ``depth`` is
     the greatest distance of a state from the first one.  ``compiled`` tells whether compiled code took part, ``bytes``
     what the states took.  With ``reductions`` states are left out, and a witness is perhaps not a shortest one.
+
+    With ``engine`` symbolic, ``depth`` is that of the states that were met one by one, ``at_rest`` how many states
+    there are in which nothing is left to happen but what may never happen (``None``: not counted), and ``unreachable``
+    has the anomalies that are known to be so, whether or not the search is complete.
     """
 
     states: int
@@ -38,6 +42,9 @@ class Exploration:
     compiled: bool
     bytes: int = dataclasses.field(compare=False)
     reductions: tuple[Reduction, ...] = ()
+    engine: SearchEngine = SearchEngine.LOCAL
+    at_rest: int | None = None
+    unreachable: frozenset[str] = frozenset()
 
 
 def explore(network: Network, options: SearchOptions = _DEFAULT) -> Exploration:

@@ -10,7 +10,7 @@ from typing import cast
 from ackfsm.terms import InputError, check_names, check_number
 from ackfsm.text import meant, quoted
 
-__all__ = ["DEFAULT_TUNING", "Reduction", "SearchOptions", "Tuning"]
+__all__ = ["DEFAULT_TUNING", "Reduction", "SearchEngine", "SearchOptions", "Tuning"]
 
 
 class Reduction(StrEnum):
@@ -18,6 +18,19 @@ class Reduction(StrEnum):
 
     PARTIAL_ORDER = "partial-order"
     """Ample sets: an event is expanded alone where it depends on nothing that may still happen."""
+
+
+class SearchEngine(StrEnum):
+    """How a state space was searched."""
+
+    LOCAL = "local"
+    """State by state, by this machine."""
+
+    SYMBOLIC = "symbolic"
+    """Sets of states at once, as decision diagrams."""
+
+    SPARK = "spark"
+    """State by state, on Spark."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ackfsm.explore.reduction.slice import Slicer
@@ -28,6 +28,7 @@ class SymbolicOptions:
         max_nodes: the search ends with what it knows before it makes more nodes; ``None``: no limit.
         max_memory: it ends before the diagrams take more bytes, those included that are copied as they grow.
         witnesses: a shortest run is looked for to each anomaly that is reached.
+        known: but to none of these, of which one is known.
         progress: called now and then with the number of nodes made so far.
         compiled: compiled code is used if Numba is there; without it plain Python does the same, slowly.
 
@@ -37,6 +38,7 @@ class SymbolicOptions:
     max_nodes: int | None = None
     max_memory: int | None = None
     witnesses: bool = False
+    known: Collection[str] = ()
     progress: Callable[[int], None] | None = None
     compiled: bool = True
 
@@ -145,7 +147,7 @@ class _Search:
         self.reachable = {anomaly: bool(known) for anomaly, known in self.reachable.items()}
         if self.options.witnesses:
             for anomaly, known in self.reachable.items():
-                if known:
+                if known and anomaly not in self.options.known:
                     self.runs[anomaly] = self._shortest_run(reached, self._showing(anomaly, reached, rest))
 
     def _quiescent(self, reached: int) -> int:
