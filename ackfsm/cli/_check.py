@@ -12,7 +12,7 @@ from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import Commands, add_bounds, add_configuration, add_jobs, at_least, command, query_from, size
 from ackfsm.cli._output import emit, progress_line
 from ackfsm.cli._witnesses import Form, add_form, form_of, show
-from ackfsm.explore import Answer, Witness
+from ackfsm.explore import Answer, SmallBound, Witness
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 
@@ -86,11 +86,43 @@ def _check(arguments: argparse.Namespace) -> int:
     if form is None:
         from ackfsm.views.check import check_screen
 
+        tried = _with_small_bounds(arguments, specification, answer)
         told = {} if arguments.api is None else {"api": arguments.api}
-        emit(arguments, {**told, **answer.as_json()}, lambda: check_screen(answer, specification, arguments.api))
+        also = {"small_bounds": [one.as_json() for one in tried]} if tried else {}
+        emit(
+            arguments,
+            {**told, **answer.as_json(), **also},
+            lambda: check_screen(answer, specification, arguments.api, tried),
+        )
     else:
         show(arguments, form, specification, answer, witnesses)
     return _exit_code(answer)
+
+
+def _with_small_bounds(
+    arguments: argparse.Namespace, specification: Specification, answer: Answer
+) -> tuple[SmallBound, ...]:
+    """What happens where bounds are full that this check never fills; each witness is replayed before it is shown."""
+    if answer.liveness or arguments.engine == "spark":
+        return ()
+    with search_of(arguments) as search, progress_line("states found with smaller bounds") as progress:
+        tried = explore.small_bounds(
+            specification,
+            answer,
+            max_states=arguments.max_states,
+            max_memory=arguments.max_memory,
+            workers=arguments.jobs,
+            progress=progress,
+            search=search,
+            reductions=_reductions(arguments),
+        )
+    for one in tried:
+        one.answer.witnesses()
+    return tried
+
+
+def _reductions(arguments: argparse.Namespace) -> list[explore.Reduction]:
+    return [explore.Reduction(name) for name in arguments.reductions if name != _NONE]
 
 
 def explain_witnesses(arguments: argparse.Namespace) -> int:
@@ -121,7 +153,7 @@ def _run_check(arguments: argparse.Namespace) -> tuple[Specification, Answer, tu
             workers=arguments.jobs,
             progress=progress,
             search=search,
-            reductions=[explore.Reduction(name) for name in arguments.reductions if name != _NONE],
+            reductions=_reductions(arguments),
             every_step=every_step,
             only=arguments.only,
             forever=arguments.forever if arguments.progress or arguments.forever else None,

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.explore import Answer, Finding, SearchEngine
+from ackfsm.explore import Answer, Finding, SearchEngine, SmallBound
 from ackfsm.tables import Specification
-from ackfsm.views._lines import guarantee_lines, liveness_lines, query_lines
+from ackfsm.views._lines import guarantee_lines, hanging, liveness_lines, query_lines
 
 __all__ = ["check_screen", "limit_of"]
 
 
-def check_screen(answer: Answer, specification: Specification, api: str | None = None) -> RenderableType:
+def check_screen(
+    answer: Answer, specification: Specification, api: str | None = None, tried: Sequence[SmallBound] = ()
+) -> RenderableType:
     """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion.
 
-    ``api`` is the programming interface through which the configuration was asked for, if one was named.
+    ``api`` is the programming interface through which the configuration was asked for, if one was named; ``tried`` are
+    the searches with smaller bounds.
     """
     guarantees = guarantee_lines(specification.guarantees, answer.guarantees)
     witnesses, liveness = _witnesses(answer), liveness_lines(answer.liveness)
     heading = _heading(answer) if api is None else Text.assemble(f"through {api}\n", _heading(answer))
-    return Group(heading, "", _findings(answer), "", *witnesses, guarantees, "", *liveness, _conclusion(answer))
+    smaller = [*_smaller(answer, tried)]
+    return Group(
+        heading,
+        "",
+        _findings(answer, tried),
+        "",
+        *witnesses,
+        guarantees,
+        "",
+        *smaller,
+        *liveness,
+        _conclusion(answer, tried),
+    )
 
 
 _MANY = 4_000
@@ -51,15 +66,19 @@ def limit_of(answer: Answer) -> str:
     return f"--{(answer.exploration.stopped_by or 'max_states').replace('_', '-')}"
 
 
-def _findings(answer: Answer) -> Table:
+def _findings(answer: Answer, tried: Sequence[SmallBound]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("anomaly", no_wrap=True)
     table.add_column("can happen", no_wrap=True)
     table.add_column("steps", no_wrap=True, justify="right")
     table.add_column("promised never to", overflow="fold")
     reached = (finding for finding in answer.ends.values() if finding.reachable)
+    doubtful = {finding.anomaly for one in tried for finding in one.reached}
     for finding in (*answer.findings.values(), *reached):
-        table.add_row(finding.anomaly, _can_happen(finding), str(len(finding.steps) or ""), _promise(finding))
+        happens = _can_happen(finding)
+        if finding.anomaly in doubtful:
+            happens = Text("no, but see below", style="yellow")
+        table.add_row(finding.anomaly, happens, str(len(finding.steps) or ""), _promise(finding))
     return table
 
 
@@ -87,7 +106,36 @@ def _witnesses(answer: Answer) -> Iterator[Text]:
         yield Text.assemble((f"{finding.anomaly}: ", "bold"), f"{steps}\n")
 
 
-def _conclusion(answer: Answer) -> Text:
+def _smaller(answer: Answer, tried: Sequence[SmallBound]) -> Iterator[RenderableType]:
+    """Which bounds were never full, and what happens where smaller ones are."""
+    if not tried:
+        return
+    yield Text.assemble((f"never full with {answer.bounds.messages} messages", "bold"), ", so tried smaller:")
+    for one in tried:
+        if one.reached:
+            found = ", ".join(f"{finding.anomaly} ({len(finding.steps)} steps)" for finding in one.reached)
+            carried = f"with {one.value:,}, as a conjecture, from {one.messages:,} messages on"
+            yield hanging(
+                f"{one.setting}={one.value}: with {_smaller_bounds(one)} can happen {found}; {carried}", "yellow"
+            )
+    others: dict[str, list[str]] = {}
+    for one in tried:
+        if not one.reached:
+            what = "nothing more can happen" if one.answer.exploration.complete else "stopped at its limit"
+            others.setdefault(f"{one.setting}={one.value}: {what} with", []).append(_smaller_bounds(one))
+    yield from (hanging(f"{head} {' or '.join(bounds)}", "") for head, bounds in others.items())
+    for one in tried:
+        for finding in one.reached:
+            steps = " → ".join(event.label for event in finding.steps)
+            yield Text.assemble((f"{finding.anomaly} with {_smaller_bounds(one)}: ", "bold"), steps)
+    yield Text("")
+
+
+def _smaller_bounds(one: SmallBound) -> str:
+    return " ".join(f"{setting}={bound}" for setting, bound in one.tried.items())
+
+
+def _conclusion(answer: Answer, tried: Sequence[SmallBound]) -> Text:
     if not answer.keeps_promises:
         broken = [str(finding.anomaly) for finding in answer.violations]
         broken += [name for name, finding in answer.liveness.items() if finding.promised]
@@ -95,4 +143,8 @@ def _conclusion(answer: Answer) -> Text:
         return Text(f"Promise broken: {names}.", style="bold red")
     if not answer.exploration.complete:
         return Text(f"Undetermined: the search stopped at {limit_of(answer)}; raise it.", style="bold yellow")
+    doubtful = dict.fromkeys(str(finding.anomaly) for one in tried for finding in one.reached if finding.promise)
+    if doubtful:
+        within = f"As promised with so few messages; a smaller bound that they fill breaks it: {', '.join(doubtful)}."
+        return Text(within, style="bold yellow")
     return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")
