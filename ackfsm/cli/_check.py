@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Final
 
 from ackfsm import explore
@@ -35,6 +36,12 @@ def add_check(commands: Commands) -> None:
         extra="explore",
     )
     add_exploration(parser, any_messages=True)
+    parser.add_argument(
+        "--certificate",
+        metavar="FILE",
+        type=Path,
+        help="with --messages any: write what was proved, so that `ackfsm certificate verify FILE` can check it",
+    )
 
 
 def add_exploration(parser: argparse.ArgumentParser, *, any_messages: bool = False) -> None:
@@ -81,6 +88,8 @@ def add_exploration(parser: argparse.ArgumentParser, *, any_messages: bool = Fal
 def _check(arguments: argparse.Namespace) -> int:
     if arguments.messages is None:
         return check_any(arguments)
+    if arguments.certificate is not None:
+        raise InputError("--certificate is for --messages any; add that, or leave it out")
     form = form_of(arguments)
     specification, answer, witnesses = _run_check(arguments)
     if form is None:

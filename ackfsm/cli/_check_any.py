@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Group
 
 from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import query_from
-from ackfsm.cli._output import emit, progress_line
+from ackfsm.cli._output import emit, is_standard_output, progress_line, write_then_report, written_lines
 from ackfsm.cli._witnesses import form_of
+from ackfsm.files import check_place
+from ackfsm.tables import Specification
 from ackfsm.terms import InputError
+
+if TYPE_CHECKING:
+    from ackfsm.unbounded import Decision
 
 __all__ = ["check_any"]
 
@@ -22,8 +31,12 @@ def check_any(arguments: argparse.Namespace) -> int:
     for option, remedy in _not_for_any(arguments):
         raise InputError(f"{option} is not for --messages any; {remedy}, or say how many messages")
     from ackfsm import unbounded
-    from ackfsm.views.decision import decision_screen
 
+    certificate: Path | None = arguments.certificate
+    if certificate is not None:
+        if is_standard_output(certificate):
+            raise InputError("--certificate writes what is no text; name a file")
+        check_place(certificate)
     arguments.messages = 1
     specification, configuration, bounds = query_from(arguments)
     with progress_line("views and states found") as progress:
@@ -36,15 +49,34 @@ def check_any(arguments: argparse.Namespace) -> int:
             max_memory=arguments.max_memory,
             workers=arguments.jobs,
             progress=progress,
+            keep_invariants=certificate is not None,
         )
     decision.witnesses()
-    told = {} if arguments.api is None else {"api": arguments.api}
-    emit(
-        arguments,
-        {**told, **decision.as_json()},
-        lambda: decision_screen(decision, specification, arguments.api),
+    write_then_report(
+        lambda: _written(certificate, decision),
+        lambda written: _report(arguments, specification, decision, written),
     )
     return result_code(violated=not decision.keeps_promises, undetermined=not decision.complete)
+
+
+def _written(certificate: Path | None, decision: Decision) -> list[Path]:
+    from ackfsm.certificates import write_certificate
+
+    if certificate is None:
+        return []
+    write_certificate(certificate, decision.certificate())
+    return [certificate]
+
+
+def _report(
+    arguments: argparse.Namespace, specification: Specification, decision: Decision, written: Sequence[Path]
+) -> None:
+    from ackfsm.views.decision import decision_screen
+
+    told = {} if arguments.api is None else {"api": arguments.api}
+    told |= {"written": list(map(str, written))} if written else {}
+    screen = decision_screen(decision, specification, arguments.api)
+    emit(arguments, {**told, **decision.as_json()}, lambda: Group(screen, *written_lines(written)))
 
 
 def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ __all__ = ["GROUPS", "commands_of", "overview", "overview_json", "summaries"]
 
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
-        "what can happen in a configuration": ("check", "matrix", "claims"),
+        "what can happen in a configuration": ("check", "certificate", "matrix", "claims"),
         "what it costs, and what to take": ("plan", "advise"),
         "what did happen in a recorded history": ("verify", "explain", "import"),
         "your own broker": ("conform", "journal"),

@@ -20,6 +20,7 @@ from typing import Final, NoReturn, TextIO
 
 import ackfsm
 from ackfsm.cli._advise import add_advise
+from ackfsm.cli._certificate import add_certificate
 from ackfsm.cli._check import add_check
 from ackfsm.cli._claims import add_claims
 from ackfsm.cli._conform import add_conform
@@ -121,6 +122,7 @@ def _make_parser() -> Parser:
     add_json(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     add_check(commands)
+    add_certificate(commands)
     add_explain(commands)
     add_claims(commands)
     add_matrix(commands)

@@ -12,11 +12,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+import ackfsm
 from ackfsm import explore
+from ackfsm.certificates import Certificate, Invariant, Way
 from ackfsm.explore import Answer, Witness
 from ackfsm.network import Bounds, NetworkEvent, observers_of
 from ackfsm.tables import Promise, Specification
-from ackfsm.terms import Anomaly, Configuration
+from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.unbounded._prove import Proof, prove
 from ackfsm.unbounded._steps import Level
 
@@ -69,6 +71,8 @@ class Decision:
         searches: the searches of few messages.
         views: how many views the proofs took.
         seconds: how long all of it took.
+        tables: the digest of the tables.
+        invariants: the views that show what is impossible, if they were to be kept.
     """
 
     configuration: Configuration
@@ -80,6 +84,8 @@ class Decision:
     searches: tuple[Answer, ...]
     views: int
     seconds: float
+    tables: str = ""
+    invariants: tuple[Invariant, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -102,6 +108,29 @@ class Decision:
         Raises :class:`ackfsm.explore.NotReplayedError` if one of them is none.
         """
         return tuple(witness for answer in self.searches for witness in answer.witnesses())
+
+    def certificate(self) -> Certificate:
+        """All of it as a certificate, with every way that a search has found; the invariants have to be kept for it."""
+        every = {name: finding for found in (self.findings, self.ends) for name, finding in found.items()}
+        return Certificate(
+            tables=self.tables,
+            made_by=ackfsm.__version__,
+            configuration=self.configuration.as_dict(),
+            faults=tuple(fault.value for fault in Fault if fault in self.bounds.faults),
+            actions=tuple(sorted(self.bounds.actions)),
+            without=tuple(sorted(self.bounds.without)),
+            proved=tuple(str(name) for name, finding in every.items() if finding.reachable is False),
+            ways=tuple(self._ways()),
+            not_covered={str(name): finding.undecided for name, finding in every.items() if finding.undecided},
+            invariants=self.invariants,
+        )
+
+    def _ways(self) -> Iterator[Way]:
+        for answer in self.searches:
+            bounds = answer.bounds
+            for finding in _reached(answer):
+                steps = tuple(event.label for event in finding.steps)
+                yield Way(str(finding.anomaly), bounds.messages, bounds.max_faults, steps)
 
     def as_json(self) -> dict[str, object]:
         """The answer as the command contract has it (``docs/commands.md``)."""
@@ -145,17 +174,19 @@ def decide(  # noqa: PLR0913 - what is asked, and with how much effort
     max_memory: int | None = None,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
+    keep_invariants: bool = False,
 ) -> Decision:
     """Decide each anomaly (or those in ``only``) for any number of messages, and of the faults of ``bounds``.
 
     ``bounds`` is of one consumer and one subscription; its numbers of messages and of faults are not asked.  No search
-    meets more than ``max_states`` states, no proof more views; both stay within about ``max_memory`` bytes.
+    meets more than ``max_states`` states, no proof more views; both stay within about ``max_memory`` bytes.  With
+    ``keep_invariants`` the decision can be made a certificate.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for names in ``only`` that
     they do not define.
     """
     begun = time.perf_counter()
-    effort = _Effort(max_states or _MOST_STATES, max_memory, workers, progress)
+    effort = _Effort(max_states or _MOST_STATES, max_memory, workers, progress, keep_invariants)
     names = dict.fromkeys(str(name) for name, _ in observers_of(specification, only))
     run = _Run(specification, configuration, bounds, effort, names)
     run.decide()
@@ -168,6 +199,7 @@ class _Effort:
     max_memory: int | None
     workers: int | None
     progress: Callable[[int], None] | None
+    keep_invariants: bool
 
     @property
     def max_views(self) -> int:
@@ -196,6 +228,7 @@ class _Run:
         self._found: dict[str, Finding] = {}
         self._searches: list[Answer] = []
         self._views = 0
+        self._invariants: list[Invariant] = []
 
     def decide(self) -> None:
         """From the cheapest to the dearest."""
@@ -223,6 +256,8 @@ class _Run:
             searches=tuple(self._searches),
             views=self._views,
             seconds=seconds,
+            tables=self._specification.digest,
+            invariants=tuple(self._invariants),
         )
 
     def _search(self, messages: int, max_faults: int | None) -> None:
@@ -261,7 +296,9 @@ class _Run:
             levels=levels,
             max_states=self._effort.max_views,
             progress=self._effort.progress,
+            keep_invariants=self._effort.keep_invariants,
         )
+        self._invariants += proof.invariants
         self._views += sum(proof.views.values())
         for name, verdict in proof.verdicts.items():
             if verdict.proved:

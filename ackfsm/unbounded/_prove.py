@@ -7,10 +7,12 @@ import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ackfsm.certificates import Invariant
 from ackfsm.network import Observer, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.unbounded._causes import NOTHING, Causes
+from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
 from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of
 from ackfsm.unbounded._families import Family, families
 from ackfsm.unbounded._ghosts import LOST
@@ -47,13 +49,17 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Proof:
-    """The verdicts for one configuration; ``views`` is how many views each level took, over all families."""
+    """The verdicts for one configuration; ``views`` is how many views each level took, over all families.
+
+    ``invariants`` are the views that show what is proved, where they were to be kept.
+    """
 
     configuration: Configuration
     faults: frozenset[Fault]
     verdicts: Mapping[str, Verdict]
     views: Mapping[Level, int]
     seconds: float = dataclasses.field(compare=False)
+    invariants: tuple[Invariant, ...] = ()
 
     @property
     def undecided(self) -> tuple[Verdict, ...]:
@@ -72,32 +78,38 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     levels: Sequence[Level] = DEFAULT_LEVELS,
     max_states: int = _MOST_VIEWS,
     progress: Callable[[int], None] | None = None,
+    keep_invariants: bool = False,
 ) -> Proof:
     """Prove ``anomalies`` (by default all, and the ends of a message) impossible for any number of messages and faults.
 
     The ``levels`` are tried in their order, each for what the ones before have left.  ``max_states`` is the most views
     of one level.  Nothing is ever said to be possible: what a proof is not found for is undecided, with the reason.
+    With ``keep_invariants`` the proof has the views, for a certificate.
 
     Raises :class:`ackfsm.terms.InputError` for a name in ``anomalies`` that the tables do not define.
     """
     begun = time.perf_counter()
     scope = Scope(specification, configuration, frozenset(faults), frozenset(actions), frozenset(without))
     observers = observers_of(specification, anomalies)
-    run = _Run(scope, observers, tuple(levels), max_states, progress)
+    run = _Run(scope, observers, tuple(levels), max_states, progress, keep_invariants=keep_invariants)
     verdicts = run.verdicts()
-    return Proof(configuration, scope.faults, verdicts, dict(run.views), time.perf_counter() - begun)
+    proved = [name for name, verdict in verdicts.items() if verdict.proved]
+    invariants = with_what_is_proved(run.invariants, proved)
+    return Proof(configuration, scope.faults, verdicts, dict(run.views), time.perf_counter() - begun, invariants)
 
 
 class _Run:
     """One proof: the anomalies that are left, family by family and level by level."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a scope, what is asked of it, and with how much effort
         self,
         scope: Scope,
         observers: Sequence[Observer],
         levels: Sequence[Level],
         max_states: int,
         progress: Callable[[int], None] | None,
+        *,
+        keep_invariants: bool,
     ) -> None:
         self.scope = scope
         self.observers = observers
@@ -105,6 +117,8 @@ class _Run:
         self.max_states = max_states
         self.progress = progress
         self.views: dict[Level, int] = {}
+        self.keep_invariants = keep_invariants
+        self.invariants: list[Invariant] = []
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -163,7 +177,11 @@ class _Run:
             watchers = watchers_of(self.scope, examined.system, [o for o in self.observers if str(o[0]) in set(names)])
         except NotProvedError as reason:
             return dict.fromkeys(names, str(reason))
-        return {name: _reason(examined, [w for w in watchers if w.anomaly == name], level) for name in names}
+        reasons = {name: _reason(examined, [w for w in watchers if w.anomaly == name], level) for name in names}
+        shown = [name for name, reason in reasons.items() if not reason]
+        if self.keep_invariants and shown:
+            self.invariants.append(invariant_of(examined.views, family, shown))
+        return reasons
 
     def _examined(self, level: Level, family: Family) -> _Examined:
         """The views of a level; again without the ghosts that turn out not to tell the numbers of their counters."""

@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 from ackfsm import cli, explore, matrix, tables
+from ackfsm.certificates import write_certificate
 from ackfsm.terms import AckfsmError, HostError, InputError, SpecError
 from ackfsm.views import matrix_files
+from model_tests.support.checker.certified import certified
 from model_tests.support.commands import (
     AS_PROMISED,
     COMMAND,
@@ -56,6 +58,7 @@ COMMANDS = {
     "systems": ("systems", AS_PROMISED),
     "where": ("where confirm", AS_PROMISED),
     "journal": ("journal verify {journal}", AS_PROMISED),
+    "certificate": ("certificate verify {certificate}", AS_PROMISED),
     "help": ("--help", AS_PROMISED),
 }
 """A cheap one of each, and the code with which it ends; ``None``: with any that is its own."""
@@ -94,7 +97,12 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     from ackfsm.journal import SqliteJournal
 
     SqliteJournal(folder / "journal.db").close()
-    return {"history": str(history), "journal": str(folder / "journal.db")}
+    write_certificate(folder / "made.certificate", certified(only=["phantom"]))
+    return {
+        "history": str(history),
+        "journal": str(folder / "journal.db"),
+        "certificate": str(folder / "made.certificate"),
+    }
 
 
 @pytest.fixture(scope="module")

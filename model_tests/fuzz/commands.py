@@ -79,6 +79,7 @@ KINDS = (
     *("foreign",) * 3,
     *("guess",) * 2,
     *("journal",) * 3,
+    *("certificate",) * 2,
     *(
         "explain",
         "explain",
@@ -157,6 +158,11 @@ def _guess_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
 def _journal_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     action = draw_(mostly(("inspect", "verify", "verify", "compact")))
     return ["journal", action, laboratory.journal(draw_), *draw_(_options(1, json=None))]
+
+
+def _certificate_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
+    profile = mostly(("jms", "no.yaml"))
+    return ["certificate", "verify", laboratory.certificate(draw_), *draw_(_options(1, json=None, profile=profile))]
 
 
 def _draw_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
@@ -281,6 +287,7 @@ _LINES: Mapping[str, Callable[[st.DrawFn, Laboratory], list[str]]] = {
     "foreign": _foreign_line,
     "guess": _guess_line,
     "journal": _journal_line,
+    "certificate": _certificate_line,
     "draw": _draw_line,
     "export": _export_line,
     "claims": _claims_line,

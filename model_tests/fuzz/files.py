@@ -13,7 +13,9 @@ import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from ackfsm import engine, journal
+from ackfsm.certificates import write_certificate
 from model_tests.fuzz.words import JUNK, KEYS, mostly, values
+from model_tests.support.checker.certified import certified
 from model_tests.support.verify.random_histories import histories
 
 __all__ = ["Laboratory", "damage", "write_parquet"]
@@ -25,6 +27,8 @@ class Laboratory:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.written = 0
+        write_certificate(folder / "made.certificate", certified(only=["phantom"]))
+        self._certificate = (folder / "made.certificate").read_bytes()
         self._journals = [self._file_journal(folder / "kept"), self._sqlite_journal(folder / "kept.db")]
 
     def _broker(self, kept: journal.Journal) -> None:
@@ -73,6 +77,24 @@ class Laboratory:
             lines.insert(0, json.dumps({"ackfsm_history": 1, "config": header}))
         data = "\n".join(lines).encode() + draw_(st.sampled_from([b"\n", b"", b"\n\n", b"\n{"]))
         return str(_stored(draw_, self, data, rows))
+
+    def certificate(self, draw_: st.DrawFn) -> str:
+        """The name of a certificate: whole, cut, with a byte changed, or with something else in its first line."""
+        data = bytearray(self._certificate)
+        damage = draw_(st.integers(0, 4))
+        at = draw_(st.integers(0, len(data) - 1))
+        if damage == 1:
+            data = data[:at]
+        elif damage == 2:
+            data[at] ^= 1 << draw_(st.integers(0, 7))
+        elif damage == 3:
+            word, other = draw_(
+                st.sampled_from([(b"phantom", b"loss"), (b'"jms"', b'"qpid"'), (b"[", b"[[]]"), (b"1", b"7")])
+            )
+            data = data.replace(word, other, 1)
+        path = self.fresh(".certificate")
+        path.write_bytes(data)
+        return str(path)
 
     def journal(self, draw_: st.DrawFn) -> str:
         """The name of a journal, whole or damaged, or of something else."""

@@ -141,6 +141,10 @@ def _of_journal(answer: Any) -> int:
     return {"whole": 0, "damaged": VIOLATION}.get(answer["verdict"], UNDETERMINED)
 
 
+def _of_certificate(answer: Any) -> int:
+    return VIOLATION if answer["refuted"] else 0 if answer["verified"] else UNDETERMINED
+
+
 def _of_advise(answer: Any) -> int:
     """Of a front, which is an answer; of an advice, whether there is a proposal."""
     if "points" in answer or answer["proposals"]:
@@ -159,4 +163,5 @@ _MEANING: Mapping[str, Callable[[Any], int]] = {
     "advise": _of_advise,
     "systems": _of_systems,
     "journal": _of_journal,
+    "certificate": _of_certificate,
 }

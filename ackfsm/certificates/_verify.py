@@ -1,0 +1,252 @@
+"""Is all that a certificate says true?  Each of its invariants is looked through, and each of its runs performed."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from ackfsm.certificates._format import Certificate, Invariant, Level
+from ackfsm.certificates._rest import Rest
+from ackfsm.certificates._system import LOST, Ghost, NotCoveredError, Question, Role, System, Watcher
+from ackfsm.certificates._views import ChecksError, Views
+from ackfsm.certificates._watching import Products, brought_about_by_others
+from ackfsm.certificates._ways import check_way
+from ackfsm.certificates._words import TooManyWordsError
+from ackfsm.network import observers_of
+from ackfsm.tables import Specification
+from ackfsm.terms import Fault, InputError
+from ackfsm.text import quoted
+
+__all__ = ["Progress", "Verification", "verify_certificate"]
+
+Progress = Callable[[str, int, int], object]
+"""Told of what is done, how much of it is done, and how much there is."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Verification:
+    """What came of looking through a certificate.
+
+    Attributes:
+        certificate: which.
+        refuted: for each anomaly of which what is said is not shown, why; under an empty name what is said of no one.
+        undetermined: for each anomaly where looking through it was given up, why.
+        seconds: how long it took.
+    """
+
+    certificate: Certificate
+    refuted: Mapping[str, str]
+    undetermined: Mapping[str, str]
+    seconds: float = dataclasses.field(compare=False)
+
+    @property
+    def verified(self) -> bool:
+        """Whether it says something, and all that it says was found to be so."""
+        return not self.refuted and not self.undetermined and bool(self.certificate.proved or self.certificate.ways)
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as the command contract has it (``docs/commands.md``)."""
+        certificate = self.certificate
+        return {
+            "verified": self.verified,
+            "config": dict(certificate.configuration),
+            "faults": list(certificate.faults),
+            "actions": list(certificate.actions),
+            "without": list(certificate.without),
+            "tables": certificate.tables,
+            "made_by": certificate.made_by,
+            "impossible": list(certificate.proved),
+            "possible": [way.anomaly for way in certificate.ways],
+            "not_covered": dict(certificate.not_covered),
+            "refuted": dict(self.refuted),
+            "undetermined": dict(self.undetermined),
+            "invariants": [{"name": each.name, "views": len(each.views)} for each in certificate.invariants],
+            "views": certificate.views,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def verify_certificate(
+    certificate: Certificate, specification: Specification, progress: Progress | None = None
+) -> Verification:
+    """Look through ``certificate`` with the tables ``specification``, and nothing else of what made it.
+
+    Raises :class:`InputError` for a certificate of other tables, and for names and settings that they do not have.
+    """
+    begun = time.perf_counter()
+    question = _question(certificate, specification)
+    run = _Run(certificate, question, progress or _nobody)
+    run.verify()
+    refuted, undetermined = MappingProxyType(run.refuted), MappingProxyType(run.undetermined)
+    return Verification(certificate, refuted, undetermined, time.perf_counter() - begun)
+
+
+def _nobody(_what: str, _done: int, _of: int) -> None:
+    pass
+
+
+def _question(certificate: Certificate, specification: Specification) -> Question:
+    if certificate.tables != specification.digest:
+        raise InputError(
+            f"the certificate is of other tables (digest {quoted(certificate.tables)}) than these "
+            f"({specification.digest}); verify it with those that it was made with, or make it again"
+        )
+    names = {*certificate.proved, *(way.anomaly for way in certificate.ways)}
+    configuration = specification.configure(None, certificate.configuration)
+    if configuration.as_dict() != dict(certificate.configuration):
+        raise InputError("the certificate does not state every setting of its configuration; make it again")
+    strange = [name for name in certificate.faults if name not in set(Fault)]
+    strange += [name for name in (*certificate.actions, *certificate.without) if name not in specification.events]
+    if strange:
+        raise InputError(f"the certificate names {quoted(strange[0])}, which is no fault or event of these tables")
+    return Question(
+        specification,
+        configuration,
+        frozenset(map(Fault, certificate.faults)),
+        frozenset(certificate.actions),
+        frozenset(certificate.without),
+        observers_of(specification, tuple(names)),
+    )
+
+
+class _Run:
+    """One look through a certificate; what was found is kept by anomaly."""
+
+    def __init__(self, certificate: Certificate, question: Question, progress: Progress) -> None:
+        self._certificate, self._question, self._progress = certificate, question, progress
+        self.refuted: dict[str, str] = {}
+        self.undetermined: dict[str, str] = {}
+
+    def verify(self) -> None:
+        said = [*self._certificate.proved, *(way.anomaly for way in self._certificate.ways)]
+        for name in said:
+            if said.count(name) > 1 or name in self._certificate.not_covered:
+                self.refuted[name] = f"it says more than one thing of {name}"
+        for invariant in self._certificate.invariants:
+            self._invariant(invariant)
+        for name in self._certificate.proved:
+            lacking = _not_covered(name, self._certificate.invariants)
+            if lacking:
+                self.refuted.setdefault(name, lacking)
+        for way in self._certificate.ways:
+            try:
+                check_way(self._question, way)
+            except ChecksError as why:
+                self.refuted.setdefault(way.anomaly, str(why))
+
+    def _invariant(self, invariant: Invariant) -> None:
+        names = [name for name in invariant.anomalies if name in self._certificate.proved]
+        strange = [name for name in invariant.anomalies if name not in names]
+        if strange:
+            self.refuted.setdefault("", f"{invariant.name}: it speaks of {strange[0]}, which is not said to be proved")
+        try:
+            _Check(invariant, self._system(invariant), self._progress).check(names, self._say)
+        except ChecksError as why:
+            self.refuted |= dict.fromkeys(names or [""], f"{invariant.name}: {why}")
+        except NotCoveredError as why:
+            self.refuted |= dict.fromkeys(names or [""], f"{invariant.name}: {why}, which is not covered")
+
+    def _say(self, invariant: Invariant, anomaly: str, why: str, *, undetermined: bool) -> None:
+        among = self.undetermined if undetermined else self.refuted
+        among.setdefault(anomaly, f"{invariant.name}: {why}")
+
+    def _system(self, invariant: Invariant) -> System:
+        """The system of all numbers of messages that an invariant is for."""
+        least, most = invariant.least, invariant.most
+        wanted = {Level.ALONE: (least, most) == (1, 1), Level.PAIRS: least > 1}
+        if least < 1 or (most is not None and most < least) or not wanted.get(invariant.level, True):
+            raise ChecksError("it is not for numbers of messages that views of its level can be for")
+        other = self._question.differs_from(least, most)
+        if other is not None:
+            raise ChecksError(f"the system of {other} messages is another one than that of {least}")
+        return self._question.system(least)
+
+
+def _not_covered(name: str, invariants: Sequence[Invariant]) -> str:
+    """Why ``invariants`` do not show that an anomaly is impossible for all numbers of messages; empty if they do."""
+    next_number = 1
+    for invariant in sorted((each for each in invariants if name in each.anomalies), key=lambda each: each.least):
+        if invariant.least > next_number:
+            break
+        if invariant.most is None:
+            return ""
+        next_number = max(next_number, invariant.most + 1)
+    return f"no invariant is for {name} and {next_number} message{'s' * (next_number > 1)}"
+
+
+class _Check:
+    """One invariant."""
+
+    def __init__(self, invariant: Invariant, system: System, progress: Progress) -> None:
+        self._invariant, self._system, self._progress = invariant, system, progress
+        self._watchers = [watcher for watcher in system.watchers if watcher.anomaly in invariant.anomalies]
+
+    def check(self, anomalies: Sequence[str], say: Callable[..., None]) -> None:
+        """See that the views are closed, else raise :class:`ChecksError`; ``say`` what they do not show."""
+        views = Views(self._invariant, self._system)
+        views.check_ghosts()
+        of = len(views.views)
+        steps = views.steps(self._hears, lambda done: self._progress(f"{self._invariant.name}: steps", done, of))
+        self._progress(f"{self._invariant.name}: steps", of, of)
+        products = Products(views, steps)
+        rest = Rest(views, products)
+        for done, watcher in enumerate(self._watchers):
+            self._progress(f"{self._invariant.name}: anomalies", done, len(self._watchers))
+            try:
+                why = "".join(list(self._shown(views, products, rest, watcher))[:1])
+            except TooManyWordsError:
+                say(self._invariant, watcher.anomaly, "the search for messages at rest was given up", undetermined=True)
+                continue
+            finally:
+                products.forget(watcher.part)
+            if why:
+                say(self._invariant, watcher.anomaly, why, undetermined=False)
+        self._progress(f"{self._invariant.name}: anomalies", len(self._watchers), len(self._watchers))
+        for name in set(anomalies) - {watcher.anomaly for watcher in self._watchers}:
+            say(self._invariant, name, f"nothing watches for {name}", undetermined=False)
+
+    def _hears(self, roles: tuple[Role, ...]) -> int:
+        """The events in these roles that something that watches is moved by."""
+        role_of_system = Role.SYSTEM if roles[0] is Role.SYSTEM else Role.OWN
+        parts = [(watcher.part, set(roles) if watcher.of_message else {role_of_system}) for watcher in self._watchers]
+        parts += [(watcher.count.part, set(roles)) for watcher in self._watchers if watcher.count is not None]
+        found = {event for part, hears in parts for role, event in part.moves if role in hears}
+        return sum(1 << event for event in found)
+
+    def _shown(self, views: Views, products: Products, rest: Rest, watcher: Watcher) -> Iterator[str]:
+        """How the views show what is watched for."""
+        slots: Sequence[int | None] = range(views.level.messages) if watcher.of_message else (None,)
+        reached = [products.reached(watcher.part, slot) for slot in slots]
+        marked = any(_is_marked(products, watcher, reached, state) for state in watcher.marked)
+        if marked and not _is_within_a_bound(views, products, watcher.count):
+            yield f"{watcher.part.name} is marked beside one of its views"
+        if watcher.at_rest and rest.shows(watcher, reached):
+            yield f"{watcher.part.name} is marked beside views that can be at rest"
+
+
+def _is_marked(products: Products, watcher: Watcher, reached: Sequence[Sequence[int]], state: int) -> bool:
+    """Whether a state is reached; one that others bring about, in a pair with the message that did."""
+    if not any(states >> state & 1 for of_slot in reached for states in of_slot):
+        return False
+    brought = brought_about_by_others(watcher.part, state) if len(reached) > 1 else None
+    return brought is None or products.is_caused(watcher.part, brought, state)
+
+
+def _is_within_a_bound(views: Views, products: Products, count: Ghost | None) -> bool:
+    """Whether a counter of the system that goes no further than the same bound has counted all that was counted."""
+    return count is not None and any(
+        guard.refuses and guard.bound == count.bound and _is_at_most(views, products, count, at)
+        for at, guard in enumerate(views.ghosts.values())
+    )
+
+
+def _is_at_most(views: Views, products: Products, count: Ghost, guard: int) -> bool:
+    for slot in range(views.level.messages):
+        reached = products.reached(count.part, slot)
+        for view, states in zip(views.views, reached, strict=True):
+            if states >> LOST or states >> (views.ghosts_of(view[1 + slot])[guard] + 1):
+                return False
+    return True

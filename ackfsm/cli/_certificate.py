@@ -1,0 +1,57 @@
+"""``ackfsm certificate``: check again, without the search, what a certificate says."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ackfsm import tables
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import Commands, command
+from ackfsm.cli._output import emit, progress_bars
+from ackfsm.tables import is_profile_file
+from ackfsm.terms import InputError
+from ackfsm.text import shown
+
+__all__ = ["add_certificate"]
+
+
+def add_certificate(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "certificate",
+        _certificate,
+        words=(
+            "check again, without the search, what `check --messages any --certificate FILE` has proved",
+            "ackfsm certificate verify jms.certificate",
+        ),
+        extra="all",
+    )
+    parser.add_argument(
+        "action", metavar="ACTION", choices=["verify"], help="verify: tell whether all that it says is so"
+    )
+    parser.add_argument("path", metavar="FILE", type=Path, help="the certificate")
+    parser.add_argument(
+        "--profile", metavar="P", help="the YAML file of the profile, if it was made with one that does not ship"
+    )
+
+
+def _certificate(arguments: argparse.Namespace) -> int:
+    from ackfsm import certificates
+    from ackfsm.views.certificate import certificate_screen
+
+    if arguments.profile is not None and not is_profile_file(arguments.profile):
+        raise InputError("a certificate names its profile; --profile is for the YAML file of one that does not ship")
+    certificate = certificates.read_certificate(arguments.path)
+    specification, _ = tables.load().of_profile(arguments.profile)
+    try:
+        with progress_bars(later=True) as bars:
+            found = certificates.verify_certificate(certificate, specification, bars)
+    except InputError as error:
+        raise InputError(f"{shown(str(arguments.path))}: {error}") from None
+    emit(
+        arguments,
+        {"file": str(arguments.path), **found.as_json()},
+        lambda: certificate_screen(found, str(arguments.path)),
+    )
+    return result_code(violated=bool(found.refuted), undetermined=not found.verified)

@@ -1,0 +1,76 @@
+"""The views of a finished proof, as a certificate states them: by the names of machines and of their states.
+
+This is the only place where the search speaks to :mod:`ackfsm.certificates`, which checks what it says by itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ackfsm import certificates
+from ackfsm.certificates import Invariant
+from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._spaces import Ints, Space
+from ackfsm.unbounded._steps import Level
+from ackfsm.unbounded._views import Views
+
+__all__ = ["invariant_of", "with_what_is_proved"]
+
+
+def invariant_of(views: Views, family: Family, anomalies: Iterable[str]) -> Invariant:
+    """What ``views`` say of the systems of ``family``, with the ``anomalies`` that they show to be impossible."""
+    system = views.spaces.system
+    ghosts = [ghost.ghost for ghost in system.ghosts]
+    kept = [number for number in range(len(system.message)) if number not in ghosts]
+    machines, (machine_of_view,) = _renumbered([views.machines])
+    messages, of_slots = _renumbered(views.slots)
+    least, most = _range(views.level, family)
+    return Invariant(
+        level=certificates.Level(views.level.value),
+        least=least,
+        most=most,
+        anomalies=tuple(anomalies),
+        system=tuple(table.name for table in system.machines),
+        message=tuple(system.message[number].name for number in kept),
+        ghosts=tuple(system.machines[ghost.counter].name for ghost in system.ghosts),
+        system_states=_named(views.spaces.machines, machines, range(len(system.machines))),
+        message_states=_named(views.spaces.message, messages, [*kept, *ghosts]),
+        views=tuple(zip(*(part.tolist() for part in (machine_of_view, *of_slots)), strict=True)),
+    )
+
+
+def with_what_is_proved(
+    invariants: Iterable[Invariant], proved: Mapping[str, object] | Iterable[str]
+) -> tuple[Invariant, ...]:
+    """The invariants that show something that was proved for all numbers of messages, with that alone."""
+    names = set(proved)
+    narrowed = (
+        dataclasses.replace(each, anomalies=tuple(name for name in each.anomalies if name in names))
+        for each in invariants
+    )
+    return tuple(each for each in narrowed if each.anomalies)
+
+
+def _range(level: Level, family: Family) -> tuple[int, int | None]:
+    """Of which numbers of messages views tell: pairs of two or more, those of a message alone of one."""
+    if level is Level.ALONE:
+        return 1, 1
+    return (max(2, family.least) if level is Level.PAIRS else family.least), family.most
+
+
+def _renumbered(parts: Sequence[Ints]) -> tuple[Ints, list[npt.NDArray[np.int64]]]:
+    """The numbers that occur, and the parts with the places among these instead."""
+    numbers: Ints = np.unique(np.concatenate(parts))
+    return numbers, [np.searchsorted(numbers, part) for part in parts]
+
+
+def _named(space: Space, numbers: Ints, machines: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    names = [space.tables[machine].states for machine in machines]
+    return tuple(
+        tuple(states[number] for states, number in zip(names, row, strict=True))
+        for row in space.states[numbers][:, list(machines)].tolist()
+    )

@@ -1,0 +1,56 @@
+"""The screen of ``ackfsm certificate verify``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from ackfsm.certificates import Verification
+from ackfsm.text import printable, shown
+from ackfsm.views._lines import listed, titled
+
+__all__ = ["certificate_screen"]
+
+
+def certificate_screen(found: Verification, path: str) -> RenderableType:
+    """What was looked through, what it says, what is not so, the conclusion."""
+    certificate = found.certificate
+    config = certificate.configuration
+    modes = ", ".join(str(config.get(key)) for key in ("delivery_mode", "send_mode", "ack_mode", "consumption"))
+    rows = [
+        ("certificate", shown(path)),
+        ("of", f"{config.get('profile')}: {modes}"),
+        ("faults", ", ".join(certificate.faults) or "none"),
+        ("impossible", ", ".join(certificate.proved) or "nothing"),
+        ("possible", ", ".join(way.anomaly for way in certificate.ways) or "nothing"),
+        ("not covered", ", ".join(certificate.not_covered) or "nothing"),
+    ]
+    return Group(titled((title, printable(said)) for title, said in rows), "", _invariants(found), *_conclusion(found))
+
+
+def _invariants(found: Verification) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("views", justify="right", no_wrap=True)
+    table.add_column("level and messages", no_wrap=True)
+    table.add_column("show to be impossible", overflow="fold")
+    for invariant in found.certificate.invariants:
+        table.add_row(f"{len(invariant.views):,}", invariant.name, printable(", ".join(invariant.anomalies)))
+    return table
+
+
+def _conclusion(found: Verification) -> Iterator[RenderableType]:
+    yield ""
+    yield from (listed([printable(f"{name}: {why}" if name else why)]) for name, why in found.refuted.items())
+    yield from (listed([printable(f"{name}: {why}")]) for name, why in found.undetermined.items())
+    took = f"({found.seconds:.1f} s)"
+    if found.refuted:
+        yield Text(f"Refuted: what it says is not shown by what it has {took}.", style="bold red")
+    elif not found.verified:
+        yield Text(
+            f"Undetermined: not all of it could be looked through, or it says nothing {took}.", style="bold yellow"
+        )
+    else:
+        yield Text(f"Verified: all that it says is so, for any number of messages {took}.", style="bold green")

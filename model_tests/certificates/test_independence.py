@@ -1,0 +1,327 @@
+"""Would the verifier notice a defect of the search?  It shares no code with it, and refutes what it proves wrongly."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ackfsm.certificates._system import Part, Question, System
+from ackfsm.certificates._watching import brought_about_by_others
+from ackfsm.certificates._words import Letter, can_rest
+from ackfsm.network import observers_of
+from ackfsm.terms import Fault, Profile
+from ackfsm.unbounded import Level, _prove, _rest, _views
+from ackfsm.unbounded._causes import Causes
+from ackfsm.unbounded._columns import Scope, system_of, watchers_of
+from ackfsm.unbounded._columns import System as SearchedSystem
+from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._steps import steps_of
+from ackfsm.unbounded._tables import Table
+from ackfsm.unbounded._watching import watched
+from model_tests.support.checker.certified import FEW, certified, verified
+from model_tests.support.checker.projected import fading, wary
+from model_tests.support.tables import shipped
+
+Patch = pytest.MonkeyPatch
+
+
+def test_the_verifier_loads_nothing_of_the_search() -> None:
+    """Neither the search that made the certificate, nor any other, nor arrays."""
+    program = (
+        "import sys, ackfsm.certificates; of_search = ('ackfsm.unbounded', 'ackfsm.explore', 'numpy', 'numba'); "
+        "print([name for name in sys.modules if name.startswith(of_search)])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+# the same machines, made twice
+
+
+def _moves(table: Table) -> dict[tuple[int, int], tuple[tuple[int, ...], ...]]:
+    """The columns of the search in the form that the verifier has."""
+    return {
+        (int(role), event): tuple(
+            tuple(sorted({column[state] for column in columns} - {-1})) for state in range(len(table.states))
+        )
+        for (role, event), columns in table.columns.items()
+    }
+
+
+def _same(parts: Sequence[Part], tables: Sequence[Table]) -> bool:
+    return all(
+        (part.name, part.states, part.initial, part.highest) == (table.name, table.states, table.initial, table.limits)
+        and {(int(role), event): moves for (role, event), moves in part.moves.items()} == _moves(table)
+        for part, table in zip(parts, tables, strict=True)
+    )
+
+
+@pytest.mark.parametrize("messages", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("profile", "settings"),
+    [
+        *((profile.value, {}) for profile in Profile),
+        ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
+        ("jms", {"publish_window": 5, "send_mode": "asynchronous"}),
+        ("qpid", {"prefetch": 1}),
+    ],
+)
+def test_the_verifier_and_the_search_make_the_same_machines_of_the_tables(
+    profile: str, settings: dict[str, object], messages: int
+) -> None:
+    specification, faults = shipped(), frozenset(Fault)
+    configuration, observers = specification.configure(profile, settings), observers_of(specification)
+    found = Question(specification, configuration, faults, frozenset(), frozenset(), observers).system(messages)
+    scope = Scope(specification, configuration, faults)
+    searched = system_of(scope, Family(messages, messages))
+    assert [(event.name, event.copy, event.of_message, event.awaited) for event in found.events] == [
+        (event.name, event.copy, event.of_message, not event.may_never_happen) for event in searched.events
+    ]
+    _same_parts(found, searched)
+    watchers = watchers_of(scope, searched, observers)
+    assert _same([watcher.part for watcher in found.watchers], [watcher.table for watcher in watchers])
+    assert [(w.anomaly, w.of_message, w.marked, w.at_rest) for w in found.watchers] == [
+        (w.anomaly, w.of_message, w.marked, w.at_rest) for w in watchers
+    ]
+
+
+def _same_parts(found: System, searched: SearchedSystem) -> None:
+    ghosts = {searched.machines[ghost.counter].name: ghost for ghost in searched.ghosts}
+    assert list(found.ghosts) == list(ghosts)
+    assert _same([ghost.part for ghost in found.ghosts.values()], [searched.message[g.ghost] for g in ghosts.values()])
+    assert [(g.down, g.bound, g.refuses) for g in found.ghosts.values()] == [
+        (g.moves.down, g.bound, g.refuses) for g in ghosts.values()
+    ]
+    assert _same(found.system, searched.machines)
+    assert _same(found.message, searched.message[: len(searched.message) - len(ghosts)])
+
+
+# words
+
+
+def _stands(word: Sequence[Letter], owed: int) -> bool:
+    """The definition."""
+    for at, letter in enumerate(word):
+        refused = 0
+        for other in word[:at]:
+            refused |= other.for_later
+        for other in word[at + 1 :]:
+            refused |= other.for_earlier
+        if letter.needs & ~refused:
+            return False
+        owed &= ~letter.gives
+    return not owed
+
+
+def test_a_word_is_found_exactly_where_one_of_six_letters_at_most_is_at_rest() -> None:
+    drawn = random.Random(18)
+
+    def some(bits: int) -> int:
+        return drawn.getrandbits(bits) & drawn.getrandbits(bits)
+
+    found = 0
+    for _ in range(1_500):
+        left, right = ([Letter(some(3), some(3), some(3), some(3)) for _ in range(drawn.randint(0, 2))] for _ in "ab")
+        marked, owed = Letter(some(3), some(3), some(3), some(3)), drawn.getrandbits(3)
+        expected = any(
+            _stands((*before, marked, *behind), owed)
+            for many in range(6)
+            for few in range(many + 1)
+            for before in itertools.product(left, repeat=few)
+            for behind in itertools.product(right, repeat=many - few)
+        )
+        assert can_rest(left, marked, right, owed) == expected
+        found += expected
+    assert 200 < found < 1_300, "both answers occur"
+
+
+def test_only_events_of_others_lead_into_states_that_have_a_cause() -> None:
+    from ackfsm.certificates._system import Role
+
+    own, other, system = (Role.OWN, 0), (Role.EARLIER, 0), (Role.SYSTEM, 1)
+    moves = {own: ((0,), (2,), (3,), (3,)), other: ((1,), (1,), (2,), (3,))}
+    part = Part("waits", ("free", "asked", "waits", "late"), 0, moves)
+    assert [brought_about_by_others(part, state) for state in range(4)] == [None, {1}, {1, 2}, {1, 2, 3}]
+    changed = dataclasses.replace(part, moves={**moves, system: ((2,), (1,), (2,), (3,))})
+    assert brought_about_by_others(changed, 2) is None
+
+
+# defects of the search
+
+
+def _no_steps_of_others(patch: Patch) -> None:
+    """Messages that a view does not hold do nothing."""
+    patch.setattr(_views, "steps_of", lambda *args, **_: steps_of(*args, third=False))
+
+
+def _one_event_forgotten(patch: Patch) -> None:
+    """The steps of one event are left out."""
+    patch.setattr(
+        _views,
+        "steps_of",
+        lambda spaces, *args, **more: tuple(
+            step
+            for step in steps_of(spaces, *args, **more)
+            if spaces.system.events[step.event].name != "consumer_link_up"
+        ),
+    )
+
+
+def _no_marks(patch: Patch) -> None:
+    """What watches is never seen to be marked."""
+    patch.setattr(_prove, "watched", lambda *args: np.zeros_like(watched(*args)))
+
+
+def _no_words(patch: Patch) -> None:
+    """No system is ever at rest."""
+    patch.setattr(_rest, "word_exists", lambda *_args, **_more: False)
+
+
+def _one_family(patch: Patch) -> None:
+    """All systems are taken to have the rows of one message."""
+    patch.setattr(_prove, "families", lambda *_: (Family(1, None),))
+
+
+def _no_family_of_one(patch: Patch) -> None:
+    """The system of one message is forgotten."""
+    patch.setattr(_prove, "families", lambda *_: (Family(2, None),))
+
+
+@pytest.mark.parametrize(
+    ("defect", "why"),
+    [
+        (_no_steps_of_others, "to one that is not among them"),
+        (_one_event_forgotten, "to one that is not among them"),
+        (_no_marks, "is marked beside one of its views"),
+        (_no_words, "is marked beside views that can be at rest"),
+        (_one_family, "the system of 2 messages is another one than that of 1"),
+        (_no_family_of_one, "no invariant is for"),
+    ],
+)
+def test_what_a_broken_search_proves_is_refuted(defect: Callable[[Patch], None], why: str, monkeypatch: Patch) -> None:
+    with monkeypatch.context() as patch:
+        defect(patch)
+        certificate = certified()
+    found = verified(certificate)
+    assert not found.verified
+    assert any(why in said for said in found.refuted.values()), dict(found.refuted)
+    assert verified(certified()).verified, "what the search proves as it is"
+
+
+@pytest.mark.parametrize("level", [Level.LOCAL, Level.PAIRS])
+def test_others_that_are_asked_for_too_much_are_noticed(level: Level, monkeypatch: Patch) -> None:
+    """The search takes messages that a view does not hold to own no event."""
+    settings = {"ack_mode": "CLIENT_ACKNOWLEDGE", "client_ack_scope": "up_to"}
+    allowed = _views.Views._allowed  # noqa: SLF001 - the defect
+    with monkeypatch.context() as patch:
+        patch.setattr(_views.Views, "_allowed", lambda self: np.zeros_like(allowed(self)))
+        certificate = certified("jms", settings, ["phantom", "resurrection"], levels=[level])
+    found = verified(certificate)
+    assert certificate.proved
+    assert set(found.refuted) == set(certificate.proved)
+    assert any("to one that is not among them" in said for said in found.refuted.values())
+
+
+def test_ghosts_that_leave_out_too_much_are_noticed(monkeypatch: Patch) -> None:
+    """A view in which messages have counted as much as there is would be taken to be unreal."""
+    settings = {"prefetch": 5}
+    limits = _views.Views._limits  # noqa: SLF001 - the defect
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            _views.Views, "_limits", lambda self, ghost: np.where(limits(self, ghost) > 2, 0, limits(self, ghost))
+        )
+        certificate = certified("qpid", settings, ["phantom", "prefetch_overrun"])
+    found = verified(certificate)
+    assert certificate.proved
+    assert set(found.refuted) == set(certificate.proved)
+    assert verified(certified("qpid", settings, ["phantom", "prefetch_overrun"])).verified
+
+
+def test_a_counter_that_its_ghosts_do_not_tell_is_noticed(monkeypatch: Patch) -> None:
+    """The ghosts count nothing, and nobody sees to that."""
+
+    def idle(*args: Any, **more: Any) -> SearchedSystem:
+        system = system_of(*args, **more)
+        ghosts = {ghost.ghost for ghost in system.ghosts}
+        message = (
+            dataclasses.replace(table, columns={}) if number in ghosts else table
+            for number, table in enumerate(system.message)
+        )
+        return dataclasses.replace(system, message=tuple(message))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_prove, "system_of", idle)
+        patch.setattr(_views.Views, "broken_ghosts", lambda _: [])
+        certificate = certified("qpid", {"prefetch": 5}, ["phantom"])
+    assert certificate.proved == ("phantom",)
+    assert set(verified(certificate).refuted) == {"phantom"}
+
+
+def test_causes_that_there_are_not_are_noticed(monkeypatch: Patch) -> None:
+    """With three messages an application may be silenced by two: the search forgets that there are causes of this."""
+    changed, faults = wary(shipped(), 2), frozenset({Fault.PRODUCER_LINK_LOSS})
+    with monkeypatch.context() as patch:
+        patch.setattr(Causes, "beside", lambda *_: (set(), set()))
+        certificate = certified(only=["stuck"], faults=faults, levels=[Level.PAIRS], tables=changed)
+    assert certificate.proved == ("stuck",)
+    assert "can be at rest" in verified(certificate, changed).refuted["stuck"]
+
+
+def test_a_mark_that_three_messages_show_is_noticed(monkeypatch: Patch) -> None:
+    """Tables with a defect that takes three messages; the search forgets the third."""
+    changed = fading(shipped(), 2)
+    with monkeypatch.context() as patch:
+        _no_steps_of_others(patch)
+        certificate = certified(only=["unflagged_duplicate"], levels=[Level.PAIRS], tables=changed)
+    assert certificate.proved == ("unflagged_duplicate",)
+    assert set(verified(certificate, changed).refuted) == {"unflagged_duplicate"}
+
+
+# views that leave machines out
+
+
+def _without(*names: str) -> Callable[..., SearchedSystem]:
+    def made(*args: Any, **more: Any) -> SearchedSystem:
+        system = system_of(*args, **more)
+        machines, message = (
+            tuple(table for table in tables if table.name not in names) for tables in (system.machines, system.message)
+        )
+        return dataclasses.replace(system, machines=machines, message=message)
+
+    return made
+
+
+@pytest.mark.parametrize("left_out", ["delivery_attempts", "turned_away", "fault_budget", "recovery"])
+def test_views_may_leave_out_machines(left_out: str, monkeypatch: Patch) -> None:
+    """What is proved without some machine, which then refuses nothing, is true with it."""
+    monkeypatch.setattr(_prove, "system_of", _without(left_out))
+    certificate = certified()
+    assert all(left_out not in (*each.system, *each.message) for each in certificate.invariants)
+    assert {"phantom", "loss", "torn_transaction"} <= set(certificate.proved)
+    assert verified(certificate).verified
+
+
+@pytest.mark.parametrize(
+    ("left_out", "said"), [("processing", {"unprocessed", "loss", "stuck"}), ("record", {"missing_outcome", "stuck"})]
+)
+def test_rest_does_not_lean_on_machines_that_are_left_out(left_out: str, said: set[str], monkeypatch: Patch) -> None:
+    """What they would refuse does not happen at rest either, so that there is more rest than such views show."""
+    monkeypatch.setattr(_prove, "system_of", _without(left_out))
+    certificate = certified()
+    found = verified(certificate)
+    assert said <= set(certificate.proved)
+    assert said <= set(found.refuted)
+    assert "phantom" not in found.refuted
+
+
+def test_a_small_configuration_is_verified_at_every_level() -> None:
+    for level in (Level.CHAOS, Level.LOCAL, Level.PAIRS):
+        assert verified(certified(only=["resurrection", "loss"], levels=[level], faults=FEW)).verified

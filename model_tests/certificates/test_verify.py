@@ -1,0 +1,224 @@
+"""Are certificates of true proofs verified, and is whatever was changed in one refuted?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from ackfsm.certificates import Certificate, Invariant, Level, Way
+from ackfsm.terms import Fault, InputError
+from ackfsm.unbounded import Level as SearchLevel
+from model_tests.support.checker.certified import FEW, certified, verified
+
+ALL_LEVELS = (SearchLevel.CHAOS, SearchLevel.LOCAL, SearchLevel.PAIRS)
+
+
+@pytest.fixture(scope="module")
+def auto() -> Certificate:
+    """AUTO_ACKNOWLEDGE at the level chaos."""
+    return certified()
+
+
+@pytest.fixture(scope="module")
+def pairs() -> Certificate:
+    """The order of messages, which takes pairs."""
+    return certified(only=["reorder"], levels=[SearchLevel.PAIRS])
+
+
+def _with(certificate: Certificate, number: int, **changed: object) -> Certificate:
+    """``certificate`` with one of its invariants changed."""
+    invariants = list(certificate.invariants)
+    invariants[number] = dataclasses.replace(invariants[number], **changed)  # type: ignore[arg-type]
+    return dataclasses.replace(certificate, invariants=tuple(invariants))
+
+
+def _several(certificate: Certificate) -> int:
+    """Which of its invariants is for several messages."""
+    return next(number for number, each in enumerate(certificate.invariants) if each.most is None)
+
+
+def test_what_is_proved_of_auto_acknowledge_is_verified(auto: Certificate) -> None:
+    found = verified(auto)
+    assert found.verified
+    assert len(auto.proved) > 20
+    assert {invariant.level for invariant in auto.invariants} == {Level.ALONE, Level.CHAOS}
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings"),
+    [
+        ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
+        ("jms", {"publish_window": 5, "send_mode": "asynchronous"}),
+        ("qpid", {}),
+        ("qpid", {"prefetch": 1}),
+        ("rabbitmq", {}),
+    ],
+)
+def test_counters_families_and_other_systems_are_verified(profile: str, settings: dict[str, object]) -> None:
+    certificate = certified(profile, settings)
+    found = verified(certificate)
+    assert (dict(found.refuted), dict(found.undetermined), found.verified) == ({}, {}, True)
+    assert "window_overrun" in certificate.proved
+    assert "prefetch_overrun" in certificate.proved
+
+
+def test_pairs_causes_and_rest_are_verified() -> None:
+    faults = {*FEW, Fault.LISTENER_EXCEPTION}
+    certificate = certified(only=["reorder", "stuck", "loss"], faults=faults, levels=ALL_LEVELS)
+    assert set(certificate.proved) == {"reorder", "stuck", "loss"}
+    assert verified(certificate).verified
+
+
+# what is changed
+
+
+def _without_view(invariant: Invariant, at: int) -> Invariant:
+    return dataclasses.replace(invariant, views=(*invariant.views[:at], *invariant.views[at + 1 :]))
+
+
+def test_without_any_one_view_it_is_refuted(pairs: Certificate) -> None:
+    number = _several(pairs)
+    many = len(pairs.invariants[number].views)
+    for at in range(0, many, many // 9):
+        views = _without_view(pairs.invariants[number], at).views
+        found = verified(_with(pairs, number, views=views))
+        assert set(found.refuted) == {"reorder"}
+        assert "among" in found.refuted["reorder"]
+
+
+def test_a_view_that_is_marked_is_refuted() -> None:
+    """With a message that was acknowledged and is ready again, and what follows from it: closed, and marked."""
+    possible = certified(only=["duplicate", "phantom"])
+    assert possible.proved == ("phantom",)
+    both = ("phantom", "duplicate")
+    changed = dataclasses.replace(
+        possible,
+        proved=both,
+        not_covered={},
+        invariants=tuple(dataclasses.replace(each, anomalies=both) for each in possible.invariants),
+    )
+    found = verified(changed)
+    assert set(found.refuted) == {"duplicate"}
+    assert "is marked beside one of its views" in found.refuted["duplicate"]
+
+
+def test_a_view_that_leads_elsewhere_is_refuted(auto: Certificate) -> None:
+    """A state of a message that none can be in, as it were: all machines as they are, but for one."""
+    number = _several(auto)
+    invariant = auto.invariants[number]
+    at = invariant.message.index("redelivery")
+    states = {state[at] for state in invariant.message_states}
+    for state in invariant.message_states:
+        for other in states - {state[at]}:
+            strange = (*state[:at], other, *state[at + 1 :])
+            if strange not in invariant.message_states:
+                view = (invariant.views[0][0], len(invariant.message_states))
+                found = verified(
+                    _with(
+                        auto,
+                        number,
+                        message_states=(*invariant.message_states, strange),
+                        views=(*invariant.views, view),
+                    )
+                )
+                assert found.refuted
+                return
+    raise AssertionError("there is no such state")
+
+
+def test_a_mark_at_rest_is_refuted() -> None:
+    """What can be unprocessed at rest, said to be impossible."""
+    faults = {Fault.CONSUMER_CRASH}
+    certificate = certified(
+        only=["unprocessed", "phantom"],
+        settings={"ack_mode": "AUTO_ACKNOWLEDGE", "consumption": "receive"},
+        faults=faults,
+    )
+    assert certificate.proved == ("phantom",)
+    both = ("phantom", "unprocessed")
+    invariants = tuple(dataclasses.replace(each, anomalies=both) for each in certificate.invariants)
+    found = verified(dataclasses.replace(certificate, proved=both, not_covered={}, invariants=invariants))
+    assert "can be at rest" in found.refuted["unprocessed"]
+    assert "phantom" not in found.refuted
+
+
+def test_without_a_family_it_is_refuted(auto: Certificate) -> None:
+    for number in range(len(auto.invariants)):
+        left = (*auto.invariants[:number], *auto.invariants[number + 1 :])
+        found = verified(dataclasses.replace(auto, invariants=left))
+        assert set(found.refuted) == set(auto.proved)
+        assert all("no invariant is for" in why for why in found.refuted.values())
+
+
+def test_a_family_that_is_too_large_is_refuted(auto: Certificate) -> None:
+    """Systems of one message have other rows than those of two."""
+    number = _several(auto)
+    found = verified(_with(auto, number, least=1))
+    assert "the system of 2 messages is another one than that of 1" in found.refuted["phantom"]
+
+
+def test_one_more_anomaly_is_refuted(auto: Certificate) -> None:
+    found = verified(dataclasses.replace(auto, proved=(*auto.proved, "reorder"), not_covered={}))
+    assert set(found.refuted) == {"reorder"}
+
+
+def test_a_lower_level_is_refuted(pairs: Certificate) -> None:
+    """The views of a message that is alone do not hold for several."""
+    number = next(n for n, each in enumerate(pairs.invariants) if each.level is Level.ALONE)
+    found = verified(_with(pairs, number, least=1, most=None, level=Level.CHAOS))
+    assert "reorder" in found.refuted
+    assert "reorder" in verified(_with(pairs, number, most=None)).refuted
+    assert "reorder" in verified(_with(pairs, _several(pairs), least=1)).refuted
+
+
+def test_an_empty_certificate_is_not_verified(auto: Certificate) -> None:
+    assert not verified(dataclasses.replace(auto, proved=(), invariants=())).verified
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        (lambda c: dataclasses.replace(c, tables="0" * 64), "other tables"),
+        (lambda c: dataclasses.replace(c, proved=("no_such",)), "nothing watches for"),
+        (lambda c: dataclasses.replace(c, faults=("no_such",)), "no fault or event"),
+        (lambda c: dataclasses.replace(c, configuration={"profile": "jms"}), "does not state every setting"),
+    ],
+)
+def test_what_is_of_other_tables_is_an_error(
+    changed: Callable[[Certificate], Certificate], sentence: str, auto: Certificate
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        verified(changed(auto))
+
+
+# ways
+
+
+def test_a_run_that_shows_an_anomaly_is_performed(auto: Certificate) -> None:
+    way = Way("duplicate", 1, 1, _DUPLICATE)
+    assert verified(dataclasses.replace(auto, ways=(way,), not_covered={})).verified
+    for wrong, why in (
+        (_DUPLICATE[:-1], "does not show it"),
+        (_DUPLICATE[1:], "is refused"),
+        ((*_DUPLICATE, "fly(m1)"), "is refused"),
+    ):
+        ways = (dataclasses.replace(way, steps=wrong),)
+        found = verified(dataclasses.replace(auto, ways=ways, not_covered={}))
+        assert why in found.refuted["duplicate"]
+
+
+_DUPLICATE = (
+    "send(m1)",
+    "accept(m1)",
+    "dispatch_first(m1)",
+    "arrive(m1)",
+    "delivered_clear(m1)",
+    "processed(m1)",
+    "consumer_link_loss",
+    "consumer_link_up",
+    "dispatch_again(m1)",
+    "arrive(m1)",
+    "delivered_flagged(m1)",
+)

@@ -1,0 +1,47 @@
+"""Certificates of small proofs, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ackfsm.certificates import Certificate, Verification, verify_certificate
+from ackfsm.tables import Specification
+from ackfsm.terms import Fault
+from ackfsm.unbounded import Level, prove
+from model_tests.support.tables import shipped
+
+__all__ = ["FEW", "certified", "verified"]
+
+FEW = frozenset({Fault.CONSUMER_LINK_LOSS})
+
+
+def certified(  # noqa: PLR0913 - what is proved, of what, and how
+    profile: str = "jms",
+    settings: Mapping[str, object] | None = None,
+    only: Collection[str] | None = None,
+    *,
+    faults: Iterable[Fault] = FEW,
+    levels: Sequence[Level] = (Level.CHAOS,),
+    tables: Specification | None = None,
+) -> Certificate:
+    """The certificate of all that is proved of a configuration at these levels."""
+    specification = tables or shipped()
+    configuration = specification.configure(profile, settings or {})
+    proof = prove(specification, configuration, only, faults=frozenset(faults), levels=levels, keep_invariants=True)
+    return Certificate(
+        tables=specification.digest,
+        made_by="test",
+        configuration=configuration.as_dict(),
+        faults=tuple(sorted(fault.value for fault in faults)),
+        actions=(),
+        without=(),
+        proved=tuple(name for name, verdict in proof.verdicts.items() if verdict.proved),
+        ways=(),
+        not_covered={verdict.anomaly: verdict.undecided for verdict in proof.undecided},
+        invariants=proof.invariants,
+    )
+
+
+def verified(certificate: Certificate, tables: Specification | None = None) -> Verification:
+    """What comes of looking through it."""
+    return verify_certificate(certificate, tables or shipped())
