@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import sys
 
-ALL = ("engine", "explore", "importing", "journal", "otlp", "simulation", "verify")
+ALL = ("engine", "explore", "importing", "journal", "messages", "otlp", "simulation", "verify")
 _MORE = {"verify": ("--lines", "--spark")}
 """What is measured beside what each measures by itself."""
 
