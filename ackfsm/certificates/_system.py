@@ -103,7 +103,7 @@ class Ghost:
 class Watcher:
     """A machine that watches each message, or the system, for an anomaly: the states that show it, always or at rest.
 
-    ``count`` is its own ghost, if it is a counter of which a message can have one.
+    ``count`` is its own ghost, if it is a counter of which a message can have one, and only its overrun is marked.
     """
 
     anomaly: str
@@ -282,7 +282,8 @@ class _Maker:
                     frozenset(i for i, state in enumerate(part.states) if base_state(state) in states)
                     for states in (monitor.marked, monitor.marked_at_rest)
                 )
-                ghost = self._ghost(monitor.machine, watches=True)
+                only_beyond = {part.states[number] for number in marked | at_rest} <= {Counter.OVERRUN}
+                ghost = self._ghost(monitor.machine, watches=True) if only_beyond else None
                 yield Watcher(str(anomaly), part, bool(place.of), marked, at_rest, ghost)
 
     def _ghost(self, machine: Machine, *, watches: bool) -> Ghost | None:

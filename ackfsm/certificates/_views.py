@@ -56,7 +56,7 @@ class _Space:
 
     def __init__(self, parts: Sequence[Part], given: Sequence[Sequence[str]]) -> None:
         self.parts = parts
-        self.states = [tuple(map(_state_number, parts, named)) for named in given]
+        self.states = [tuple(itertools.starmap(_state_number, zip(parts, named, strict=True))) for named in given]
         self._numbers = {state: number for number, state in enumerate(self.states)}
         self.given = len(self.states)
         if len(self._numbers) != len(self.states):
@@ -170,8 +170,8 @@ class Views:
         self.ghosts: dict[int, Ghost] = {}
         """For the position of a counter among the machines of the system the ghost, the first one first."""
         for name in invariant.ghosts:
-            if name not in system.ghosts or name not in invariant.system:
-                raise ChecksError(f"it keeps a ghost of {name}, of which there is none, or not {name} itself")
+            if name not in system.ghosts or name not in invariant.system or invariant.ghosts.count(name) > 1:
+                raise ChecksError(f"it keeps a ghost of {name}, of which there is none, or twice, or not {name} itself")
             self.ghosts[invariant.system.index(name)] = system.ghosts[name]
         self._ghosts_at = len(kept_message)
         parts = [*kept_message, *(ghost.part for ghost in self.ghosts.values())]

@@ -18,7 +18,7 @@ from ackfsm.certificates import Certificate, Invariant, Way
 from ackfsm.explore import Answer, Witness
 from ackfsm.network import Bounds, NetworkEvent, observers_of
 from ackfsm.tables import Promise, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from ackfsm.unbounded._prove import Proof, prove
 from ackfsm.unbounded._steps import Level
 
@@ -110,8 +110,13 @@ class Decision:
         return tuple(witness for answer in self.searches for witness in answer.witnesses())
 
     def certificate(self) -> Certificate:
-        """All of it as a certificate, with every way that a search has found; the invariants have to be kept for it."""
+        """All of it as a certificate, with every way that a search has found.
+
+        Raises :class:`InputError` for a decision that did not keep the invariants.
+        """
         every = {name: finding for found in (self.findings, self.ends) for name, finding in found.items()}
+        if not self.invariants and any(finding.reachable is False for finding in every.values()):
+            raise InputError("the views of this decision are gone; decide with keep_invariants=True")
         return Certificate(
             tables=self.tables,
             made_by=ackfsm.__version__,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ackfsm.certificates import Certificate, Invariant, Level, Way
+from ackfsm.certificates import Certificate, Invariant, Level, Way, _words
 from ackfsm.terms import Fault, InputError
 from ackfsm.unbounded import Level as SearchLevel
 from model_tests.support.checker.certified import FEW, certified, verified
@@ -191,6 +191,27 @@ def test_what_is_of_other_tables_is_an_error(
 ) -> None:
     with pytest.raises(InputError, match=sentence):
         verified(changed(auto))
+
+
+def test_a_ghost_that_is_kept_twice_or_without_its_counter_is_refuted() -> None:
+    certificate = certified("qpid", {"prefetch": 5}, ["phantom"])
+    number = _several(certificate)
+    invariant = certificate.invariants[number]
+    assert invariant.ghosts == ("prefetch",)
+    twice = tuple((*state, state[-1]) for state in invariant.message_states)
+    found = verified(_with(certificate, number, ghosts=("prefetch", "prefetch"), message_states=twice))
+    assert "or twice" in found.refuted["phantom"]
+    other = verified(_with(certificate, number, ghosts=("broker",)))
+    assert "of which there is none" in other.refuted["phantom"]
+
+
+def test_what_is_given_up_is_neither_verified_nor_refuted(auto: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_words, "_MOST", -1)
+    found = verified(auto)
+    assert not found.verified
+    assert not found.refuted
+    assert "given up" in found.undetermined["loss"]
+    assert "phantom" not in found.undetermined
 
 
 # ways

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import lzma
 import shutil
 from pathlib import Path
 from typing import Any
@@ -79,19 +81,16 @@ class Laboratory:
         return str(_stored(draw_, self, data, rows))
 
     def certificate(self, draw_: st.DrawFn) -> str:
-        """The name of a certificate: whole, cut, with a byte changed, or with something else in its first line."""
+        """The name of a certificate: whole, cut, with a byte changed, or with something else in header or payload."""
         data = bytearray(self._certificate)
-        damage = draw_(st.integers(0, 4))
+        damage = draw_(st.sampled_from(["none", "cut", "byte", "header", "payload", "payload"]))
         at = draw_(st.integers(0, len(data) - 1))
-        if damage == 1:
+        if damage == "cut":
             data = data[:at]
-        elif damage == 2:
+        elif damage == "byte":
             data[at] ^= 1 << draw_(st.integers(0, 7))
-        elif damage == 3:
-            word, other = draw_(
-                st.sampled_from([(b"phantom", b"loss"), (b'"jms"', b'"qpid"'), (b"[", b"[[]]"), (b"1", b"7")])
-            )
-            data = data.replace(word, other, 1)
+        elif damage != "none":
+            data = bytearray(_resealed(draw_, bytes(data), of_header=damage == "header"))
         path = self.fresh(".certificate")
         path.write_bytes(data)
         return str(path)
@@ -109,6 +108,33 @@ class Laboratory:
             damage(draw_, draw_(st.sampled_from(files)))
         elsewhere = st.sampled_from([str(self.folder), str(self.folder / "nothing"), *JUNK])
         return draw_(elsewhere) if draw_(st.integers(0, 9)) == 0 else str(copy)
+
+
+def _resealed(draw_: st.DrawFn, data: bytes, *, of_header: bool) -> bytes:
+    """A certificate with a part of its header or of its payload replaced by anything, and a digest that is right."""
+    line, _, payload = data.partition(b"\n")
+    header, body = json.loads(line), json.loads(lzma.decompress(payload))
+    where: Any = header if of_header else body["invariants"]
+    while True:
+        key = draw_(st.sampled_from(sorted(where) if isinstance(where, dict) else range(len(where))))
+        inner = where[key]
+        if not inner or not isinstance(inner, (dict, list)) or draw_(st.integers(0, 4)) == 0:
+            break
+        where = inner
+    where[key] = draw_(
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(),
+            st.integers(0, 3),
+            st.text(max_size=5),
+            st.sampled_from(["loss", "entry", "pairs", "chaos", [], {}, [1], ["a"], {"a": "b"}]),
+        )
+    )
+    payload = lzma.compress(json.dumps(body).encode())
+    if isinstance(header["payload"], dict):
+        header["payload"] |= {"bytes": len(payload), "sha256": hashlib.sha256(payload).hexdigest()}
+    return json.dumps(header).encode() + b"\n" + payload
 
 
 def _config() -> st.SearchStrategy[dict[str, Any]]:

@@ -8,7 +8,7 @@ import pytest
 
 from ackfsm import cli, explore
 from ackfsm.network import Bounds
-from ackfsm.terms import Fault
+from ackfsm.terms import Fault, InputError
 from ackfsm.unbounded import Decision, Level, decide
 from model_tests.support.tables import shipped
 
@@ -59,6 +59,16 @@ def test_what_a_limit_stops_is_undecided() -> None:
 def test_little_memory_leaves_it_open_too() -> None:
     found = decided("jms", {}, "loss", max_memory=4_000)
     assert found.findings[next(iter(found.findings))].reachable is None
+
+
+def test_a_certificate_needs_the_views() -> None:
+    found = decided("jms", {}, "loss", "duplicate", keep_invariants=True)
+    certificate = found.certificate()
+    assert certificate.proved == ("loss",)
+    assert [(way.anomaly, way.messages, way.max_faults) for way in certificate.ways] == [("duplicate", 1, None)]
+    assert certificate.invariants
+    with pytest.raises(InputError, match="keep_invariants"):
+        decided("jms", {}, "loss").certificate()
 
 
 WORDS = ("check", "--messages", "any", "--fault", "broker_kill")
