@@ -171,6 +171,16 @@ def test_the_command_says_what_is_wrong(
     assert _said(["certificate", "verify", str(path)], capsys)[0] == 3
 
 
+def test_a_profile_of_ones_own_is_named_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    profile, path = tmp_path / "harbour.yaml", str(tmp_path / "made")
+    profile.write_text("system: Harbour\nlike: artemis\nsources: {}\ndefaults: {}\n", encoding="utf-8")
+    asked = ["check", "--messages", "any", "--fault", "broker_kill", "--only", "phantom", "--profile", str(profile)]
+    assert _said([*asked, "--certificate", path], capsys)[0] == 0
+    code, _, err = _said(["certificate", "verify", path], capsys)
+    assert (code, "'harbour', which does not ship; name its file" in err) == (2, True)
+    assert _said(["certificate", "verify", path, "--profile", str(profile)], capsys)[0] == 0
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -17,6 +17,7 @@ from ackfsm.certificates._system import Part, Question, System
 from ackfsm.certificates._watching import brought_about_by_others
 from ackfsm.certificates._words import Letter, can_rest
 from ackfsm.network import observers_of
+from ackfsm.tables import EventRef
 from ackfsm.terms import Fault, Profile
 from ackfsm.unbounded import Level, _prove, _rest, _views
 from ackfsm.unbounded._causes import Causes
@@ -28,6 +29,7 @@ from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._watching import watched
 from model_tests.support.checker.certified import FEW, certified, verified
 from model_tests.support.checker.projected import fading, wary
+from model_tests.support.tables import row as table_row
 from model_tests.support.tables import shipped
 
 Patch = pytest.MonkeyPatch
@@ -263,6 +265,19 @@ def test_a_counter_that_its_ghosts_do_not_tell_is_noticed(monkeypatch: Patch) ->
         certificate = certified("qpid", {"prefetch": 5}, ["phantom"])
     assert certificate.proved == ("phantom",)
     assert set(verified(certificate).refuted) == {"phantom"}
+
+
+def test_a_message_that_counts_down_what_others_counted_is_noticed(monkeypatch: Patch) -> None:
+    """Tables in which sending frees a place in the prefetch that another message has taken: ghosts do not add up."""
+    machine, sent = shipped().machines["prefetch"], EventRef("send")
+    cells = {**machine.cells, ("down", sent): (table_row("down", sent, "down"),)}
+    prefetch = dataclasses.replace(machine, alphabet=(*machine.alphabet, sent), cells=cells)
+    changed = dataclasses.replace(shipped(), machines={**shipped().machines, "prefetch": prefetch})
+    assert verified(certified("qpid", {"prefetch": 5}, ["phantom"], tables=changed), changed).verified
+    with monkeypatch.context() as patch:
+        patch.setattr(_views.Views, "broken_ghosts", lambda _: [])
+        certificate = certified("qpid", {"prefetch": 5}, ["phantom"], tables=changed)
+    assert "does not tell what its message has counted" in verified(certificate, changed).refuted["phantom"]
 
 
 def test_causes_that_there_are_not_are_noticed(monkeypatch: Patch) -> None:
