@@ -91,9 +91,7 @@ def _nobody(_what: str, _done: int, _of: int) -> None:
 def _question(certificate: Certificate, specification: Specification) -> Question:
     profile = str(certificate.configuration.get("profile"))
     if profile not in specification.profiles:
-        raise InputError(
-            f"the certificate is of the profile {quoted(profile)}, which does not ship; name its file"
-        )
+        raise InputError(f"the certificate is of the profile {quoted(profile)}, which does not ship; name its file")
     if certificate.tables != specification.digest:
         raise InputError(
             f"the certificate is of other tables (digest {quoted(certificate.tables)}) than these "

@@ -13,18 +13,22 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ackfsm.certificates import Certificate
+from ackfsm.certificates._rest import Rest
 from ackfsm.certificates._system import Part, Question, System
-from ackfsm.certificates._watching import brought_about_by_others
+from ackfsm.certificates._views import Views as CheckedViews
+from ackfsm.certificates._watching import Products, brought_about_by_others
 from ackfsm.certificates._words import Letter, can_rest
 from ackfsm.network import observers_of
-from ackfsm.tables import EventRef
+from ackfsm.tables import Counter, EventRef, Machine
 from ackfsm.terms import Fault, Profile
 from ackfsm.unbounded import Level, _prove, _rest, _views
 from ackfsm.unbounded._causes import Causes
+from ackfsm.unbounded._certify import invariant_of
 from ackfsm.unbounded._columns import Scope, system_of, watchers_of
 from ackfsm.unbounded._columns import System as SearchedSystem
 from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._steps import steps_of
+from ackfsm.unbounded._steps import Spaces, steps_of
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._watching import watched
 from model_tests.support.checker.certified import FEW, certified, verified
@@ -278,6 +282,79 @@ def test_a_message_that_counts_down_what_others_counted_is_noticed(monkeypatch: 
         patch.setattr(_views.Views, "broken_ghosts", lambda _: [])
         certificate = certified("qpid", {"prefetch": 5}, ["phantom"], tables=changed)
     assert "does not tell what its message has counted" in verified(certificate, changed).refuted["phantom"]
+
+
+def _freed_too_early(machine: Machine) -> Machine:
+    """A place of the window is free as soon as the broker has accepted, so that more may be open."""
+    accepted = EventRef("accept")
+    cells = {cell: rows for cell, rows in machine.cells.items() if cell[0] != "down"}
+    cells["down", accepted] = (table_row("down", accepted, "down"),)
+    return dataclasses.replace(machine, alphabet=tuple(dict.fromkeys(event for _, event in cells)), cells=cells)
+
+
+def _never_full(machine: Machine) -> Machine:
+    """The window stays at its bound, and refuses nothing."""
+    cells = {cell: rows for cell, rows in machine.cells.items() if cell[0] in {"up", "reset"}}
+    counter = dataclasses.replace(machine.counter, at_bound=Counter.STAYS)  # type: ignore[type-var]
+    alphabet = tuple(dict.fromkeys(event for _, event in cells))
+    return dataclasses.replace(machine, alphabet=alphabet, cells=cells, counter=counter)
+
+
+def _wider(machine: Machine) -> Machine:
+    """The window has the bound of the prefetch."""
+    counter = dataclasses.replace(machine.counter, bound="prefetched")  # type: ignore[type-var]
+    return dataclasses.replace(machine, counter=counter)
+
+
+@pytest.mark.parametrize("defect", [_freed_too_early, _never_full, _wider])
+def test_a_bound_that_is_not_kept_is_noticed(defect: Callable[[Machine], Machine]) -> None:
+    settings = {"publish_window": 5, "send_mode": "asynchronous", "prefetch": 7}
+    asked = ("phantom", "window_overrun")
+    window = defect(shipped().machines["publish_window"])
+    changed = dataclasses.replace(shipped(), machines={**shipped().machines, "publish_window": window})
+    certificate = certified("jms", settings, asked, tables=changed)
+    assert certificate.proved == ("phantom",)
+    assert any("publish_window" in invariant.ghosts for invariant in certificate.invariants)
+    assert set(verified(_forged(certificate, asked), changed).refuted) == {"window_overrun"}
+    assert certified("jms", settings, asked).proved == asked
+
+
+def _forged(certificate: Certificate, proved: tuple[str, ...]) -> Certificate:
+    """The same views, which are said to prove more."""
+    invariants = tuple(dataclasses.replace(each, anomalies=proved) for each in certificate.invariants)
+    return dataclasses.replace(certificate, proved=proved, not_covered={}, invariants=invariants)
+
+
+def test_a_mark_that_another_message_brings_about_is_noticed() -> None:
+    """One message overtakes another, which pairs show with its cause."""
+    settings, actions = {"redelivery_delay": True}, ["consumer_close"]
+    certificate = certified("activemq", settings, ["phantom"], faults=[], actions=actions, levels=[Level.PAIRS])
+    found = verified(_forged(certificate, ("phantom", "reorder")))
+    assert "is marked beside one of its views" in found.refuted["reorder"]
+    assert "phantom" not in found.refuted
+
+
+@pytest.mark.parametrize(("profile", "level"), [("jms", Level.CHAOS), ("qpid", Level.CHAOS), ("jms", Level.PAIRS)])
+def test_a_message_means_for_rest_what_the_search_says(profile: str, level: Level) -> None:
+    """What it needs, and what it refuses to earlier and to later ones: the definition, made twice."""
+    specification, configuration = shipped(), shipped().configure(profile)
+    scope, family = Scope(specification, configuration, FEW), Family(2, None)
+    searched = _views.Views(Spaces(system_of(scope, family)), level, third=True, max_states=100_000)
+    invariant = invariant_of(searched, family, ["loss"])
+    question = Question(
+        specification, configuration, FEW, frozenset(), frozenset(), observers_of(specification, ["loss"])
+    )
+    views = CheckedViews(invariant, question.system(2))
+    mine, theirs = Rest(views, Products(views, views.steps(lambda _: 0))), _rest.Rest(searched)
+    pairs = {(view[0], message) for view in invariant.views for message in view[1:]}
+    numbers = [np.unique(searched.machines), np.unique(np.concatenate(searched.slots))]
+    events = len(question.system(2).events)
+    for machines, message in pairs:
+        found = mine._letter(machines, message)  # noqa: SLF001 - what is compared
+        letter = theirs.letter(int(numbers[0][machines]), int(numbers[1][message]))
+        assert (found.needs, found.for_later, found.for_earlier) == (letter.needs, letter.later, letter.earlier)
+        assert found.gives == letter.system | letter.counted << events
+    assert len({mine._letter(*pair) for pair in pairs}) > 10  # noqa: SLF001 - as above
 
 
 def test_causes_that_there_are_not_are_noticed(monkeypatch: Patch) -> None:

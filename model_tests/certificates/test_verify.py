@@ -88,6 +88,13 @@ def test_without_any_one_view_it_is_refuted(pairs: Certificate) -> None:
         assert "among" in found.refuted["reorder"]
 
 
+def test_without_the_first_view_it_is_refuted(auto: Certificate) -> None:
+    """Nothing leads back to it, so that the others are closed."""
+    number = next(n for n, each in enumerate(auto.invariants) if each.level is Level.ALONE)
+    found = verified(_with(auto, number, views=auto.invariants[number].views[1:]))
+    assert "the first view" in found.refuted["phantom"]
+
+
 def test_a_view_that_is_marked_is_refuted() -> None:
     """With a message that was acknowledged and is ready again, and what follows from it: closed, and marked."""
     possible = certified(only=["duplicate", "phantom"])
@@ -162,6 +169,11 @@ def test_a_family_that_is_too_large_is_refuted(auto: Certificate) -> None:
 def test_one_more_anomaly_is_refuted(auto: Certificate) -> None:
     found = verified(dataclasses.replace(auto, proved=(*auto.proved, "reorder"), not_covered={}))
     assert set(found.refuted) == {"reorder"}
+
+
+def test_two_things_that_contradict_each_other_are_refuted(auto: Certificate) -> None:
+    found = verified(dataclasses.replace(auto, not_covered={"loss": "nobody knows"}))
+    assert dict(found.refuted) == {"loss": "it says more than one thing of loss"}
 
 
 def test_a_lower_level_is_refuted(pairs: Certificate) -> None:

@@ -21,19 +21,28 @@ def certified(  # noqa: PLR0913 - what is proved, of what, and how
     only: Collection[str] | None = None,
     *,
     faults: Iterable[Fault] = FEW,
+    actions: Collection[str] = (),
     levels: Sequence[Level] = (Level.CHAOS,),
     tables: Specification | None = None,
 ) -> Certificate:
     """The certificate of all that is proved of a configuration at these levels."""
     specification = tables or shipped()
     configuration = specification.configure(profile, settings or {})
-    proof = prove(specification, configuration, only, faults=frozenset(faults), levels=levels, keep_invariants=True)
+    proof = prove(
+        specification,
+        configuration,
+        only,
+        faults=frozenset(faults),
+        actions=actions,
+        levels=levels,
+        keep_invariants=True,
+    )
     return Certificate(
         tables=specification.digest,
         made_by="test",
         configuration=configuration.as_dict(),
         faults=tuple(sorted(fault.value for fault in faults)),
-        actions=(),
+        actions=tuple(sorted(actions)),
         without=(),
         proved=tuple(name for name, verdict in proof.verdicts.items() if verdict.proved),
         ways=(),
