@@ -19,7 +19,7 @@ from ackfsm.unbounded._ghosts import Moves, ghost_of, moves_of
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._tables import Column, Role, Table, columns_of, count_limits, counted, numbered_states
 
-__all__ = ["Event", "Ghost", "Scope", "System", "Watcher", "system_of", "watchers_of"]
+__all__ = ["Event", "Ghost", "Scope", "System", "Watcher", "exact_system", "system_of", "watchers_of"]
 
 _WATCHED = 2
 _MESSAGE = {Role.OWN: _WATCHED, Role.EARLIER: _WATCHED - 1, Role.LATER: _WATCHED + 1}
@@ -151,15 +151,29 @@ def watchers_of(scope: Scope, system: System, observers: Sequence[Observer]) -> 
     )
 
 
+def exact_system(scope: Scope, family: Family, observers: Sequence[Observer]) -> tuple[System, tuple[Watcher, ...]]:
+    """As :func:`system_of` and :func:`watchers_of`, but every counter has all its numbers, and nothing has a ghost."""
+    events = tuple(_events(scope, family))
+    tables = [
+        (place, _table(scope, family, machine, place, events, exact=True))
+        for machine in scope.specification.machines.values()
+        for place in _places(machine.per, scope.copies)
+    ]
+    machines, message = (tuple(table for place, table in tables if bool(place.of) is of) for of in (False, True))
+    watchers = []
+    for anomaly, monitor in observers:
+        for place in _places(monitor.machine.per, scope.copies):
+            table = _table(scope, family, monitor.machine, place, events, exact=True)
+            watchers.append(Watcher(anomaly, table, bool(place.of), *_marks(table, monitor)))
+    return System(family, events, machines, message, ()), tuple(watchers)
+
+
 def _watcher(scope: Scope, system: System, anomaly: str, monitor: Monitor, place: Place) -> Watcher:
     machine = monitor.machine
     table = _table(scope, system.family, machine, place, system.events)
     if any(-1 in column for columns in table.columns.values() for column in columns):
         raise NotProvedError(f"{machine.name}, which watches for {anomaly}, refuses an event")
-    marked, at_rest = (
-        frozenset(i for i, state in enumerate(table.states) if base_state(state) in states)
-        for states in (monitor.marked, monitor.marked_at_rest)
-    )
+    marked, at_rest = _marks(table, monitor)
     bound = _bound(scope, system.family, machine) if not place.of else None
     ghost = None
     if bound is not None:
@@ -167,6 +181,15 @@ def _watcher(scope: Scope, system: System, anomaly: str, monitor: Monitor, place
         moves = moves_of(machine, scope.environment(system.family), _numbers(system.events))
         ghost = ghost_of(machine, moves, of_system)
     return Watcher(anomaly, table, bool(place.of), marked, at_rest, ghost, bound)
+
+
+def _marks(table: Table, monitor: Monitor) -> tuple[frozenset[int], frozenset[int]]:
+    """The states of ``table`` that are marked, and those that are at rest."""
+    marked, at_rest = (
+        frozenset(i for i, state in enumerate(table.states) if base_state(state) in states)
+        for states in (monitor.marked, monitor.marked_at_rest)
+    )
+    return marked, at_rest
 
 
 def _bound(scope: Scope, family: Family, machine: Machine) -> int | None:
@@ -208,10 +231,12 @@ def _events(scope: Scope, family: Family) -> Iterator[Event]:
                     yield Event(name, bool(place.of), place.of[1] if len(place.of) > 1 else 0, may_never_happen)
 
 
-def _table(scope: Scope, family: Family, machine: Machine, place: Place, events: Sequence[Event]) -> Table:
+def _table(  # noqa: PLR0913 - a machine, where it is, and how it counts
+    scope: Scope, family: Family, machine: Machine, place: Place, events: Sequence[Event], *, exact: bool = False
+) -> Table:
     fsm = _fsm(scope, family, machine, place)
     bound = _bound(scope, family, machine)
-    abstract = counted(machine, fsm, bound)
+    abstract = not exact and counted(machine, fsm, bound)
     states = numbered_states(fsm, bound, abstract=abstract)
     columns: dict[tuple[Role, int], tuple[Column, ...]] = {}
     for number, event in enumerate(events):

@@ -1,7 +1,8 @@
 """``decide``: each anomaly impossible for any number of messages, possible by a witness of few, or undecided.
 
 A search of one message shows what can happen, and views what cannot; a search of two and of three messages then shows
-some of what is left.  Cheap ones come first, and each looks only for what those before it have left.
+some of what is left.  What happens where a small bound is full is performed with the bound as it is set.  Cheap ones
+come first, and each looks only for what those before it have left.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Final
 import ackfsm
 from ackfsm import explore
 from ackfsm.certificates import Certificate, Invariant, Way
-from ackfsm.explore import Answer, Witness
-from ackfsm.network import Bounds, NetworkEvent, observers_of
+from ackfsm.explore import Answer, SmallBound, Witness
+from ackfsm.network import Bounds, observers_of
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.unbounded._filled import Filled, filled
 from ackfsm.unbounded._prove import Proof, prove
 from ackfsm.unbounded._steps import Level
 
@@ -31,31 +33,22 @@ _BYTES_OF_A_VIEW: Final = 400
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(explore.Finding):
     """What is known of one anomaly, or of one end of a message, whatever the number of messages.
 
     Attributes:
-        anomaly: its name.
         reachable: whether it can happen; ``None``: undecided.
-        promise: the sentence that promises it absent, if one does.
+        steps: the shortest known way there; empty without one.
         level: where it is impossible, how much of other messages the proof had to know.
-        messages: where it can happen, how many messages the shortest known way there takes, else 0.
-        steps: that way; empty without one.
+        messages: where it can happen, how many messages ``steps`` take, else 0.
+        filled: how ``steps`` were made, where they fill a bound that few messages do not.
         undecided: why nothing was decided, a clause; empty if something was.
     """
 
-    anomaly: str
-    reachable: bool | None
-    promise: Promise | None
     level: Level | None = None
     messages: int = 0
-    steps: tuple[NetworkEvent, ...] = ()
+    filled: Filled | None = None
     undecided: str = ""
-
-    @property
-    def violated(self) -> bool:
-        """Promised absent, and yet there is a witness."""
-        return self.reachable is True and self.promise is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,13 +119,15 @@ class Decision:
             without=tuple(sorted(self.bounds.without)),
             proved=tuple(str(name) for name, finding in every.items() if finding.reachable is False),
             ways=tuple(self._ways()),
-            not_covered={str(name): finding.undecided for name, finding in every.items() if finding.undecided},
+            not_covered={str(name): why for name, finding in every.items() if (why := _not_covered(finding))},
             invariants=self.invariants,
         )
 
     def _ways(self) -> Iterator[Way]:
         for answer in self.searches:
             bounds = answer.bounds
+            if answer.configuration != self.configuration:
+                continue
             for finding in _reached(answer):
                 steps = tuple(event.label for event in finding.steps)
                 yield Way(str(finding.anomaly), bounds.messages, bounds.max_faults, steps)
@@ -159,11 +154,19 @@ class Decision:
         }
 
 
+def _not_covered(finding: Finding) -> str:
+    """Why a certificate does not show what is known; empty if it does."""
+    if finding.filled is not None:
+        return f"its run is of {finding.messages:,} messages, which a certificate does not perform"
+    return finding.undecided
+
+
 def _told(finding: Finding) -> dict[str, object]:
     return {
         "reachable": finding.reachable,
         "steps": [event.label for event in finding.steps],
         **({"messages": finding.messages} if finding.messages else {}),
+        **({"made_from": finding.filled.as_json()} if finding.filled is not None else {}),
         **({"proved_at": finding.level.value} if finding.level is not None else {}),
         **({"undecided": finding.undecided} if finding.undecided else {}),
     }
@@ -231,6 +234,7 @@ class _Run:
         }
         self._left = dict.fromkeys(self._names, "no level was tried")
         self._found: dict[str, Finding] = {}
+        self._evidence: dict[str, list[str]] = {}
         self._searches: list[Answer] = []
         self._views = 0
         self._invariants: list[Invariant] = []
@@ -239,14 +243,15 @@ class _Run:
         """From the cheapest to the dearest."""
         self._search(1, None)
         self._prove([Level.CHAOS, Level.LOCAL])
-        self._search(2, _FEW_FAULTS)
+        self._fill(self._search(2, _FEW_FAULTS))
         self._prove([Level.PAIRS])
-        self._search(2, None)
+        self._fill(self._search(2, None))
         self._search(3, _FEW_FAULTS)
 
     def decision(self, seconds: float) -> Decision:
         for name, why in self._left.items():
-            self._found[name] = Finding(name, None, self._promises.get(name), undecided=why)
+            known = "; ".join([why, *self._evidence.get(name, [])])
+            self._found[name] = Finding(name, None, self._promises.get(name), (), undecided=known)
         lattice = self._specification.guarantees
         findings = {each: self._found[each] for each in self._specification.properties if each in self._found}
         ends = {name: self._found[name] for name in lattice.monitors if name in self._found}
@@ -265,10 +270,10 @@ class _Run:
             invariants=tuple(self._invariants),
         )
 
-    def _search(self, messages: int, max_faults: int | None) -> None:
-        """Whether something that is left happens with so few messages."""
+    def _search(self, messages: int, max_faults: int | None) -> Answer | None:
+        """Whether something that is left happens with so few messages; ``None`` where nothing is left."""
         if not self._left:
-            return
+            return None
         answer = explore.check(
             self._specification,
             self._configuration,
@@ -282,10 +287,44 @@ class _Run:
         self._searches.append(answer)
         for finding in _reached(answer):
             name = str(finding.anomaly)
-            self._found[name] = Finding(
-                name, reachable=True, promise=self._promises.get(name), messages=messages, steps=finding.steps
-            )
+            promise = self._promises.get(name)
+            self._found[name] = Finding(name, reachable=True, promise=promise, steps=finding.steps, messages=messages)
             del self._left[name]
+        return answer
+
+    def _fill(self, answer: Answer | None) -> None:
+        """Whether something that is left happens where bounds are full that the messages of ``answer`` never fill."""
+        if answer is None or not self._left:
+            return
+        tried = explore.small_bounds(
+            self._specification,
+            answer,
+            max_states=self._effort.max_states,
+            max_memory=self._effort.max_memory,
+            workers=self._effort.workers,
+            progress=self._effort.progress,
+        )
+        for small in tried:
+            self._searches.append(small.answer)
+            for finding in small.reached:
+                self._carry_over(small, finding)
+
+    def _carry_over(self, small: SmallBound, finding: explore.Finding) -> None:
+        """What happens with a smaller bound happens with the one that is set if a run shows it; else it is a hint."""
+        name = str(finding.anomaly)
+        if name not in self._left:
+            return
+        run = filled(self._specification, self._configuration, small.answer.bounds, small, finding)
+        if run is None:
+            with_less = " and ".join(f"{setting}={bound}" for setting, bound in small.tried.items())
+            hint = f"with {with_less} it happens in {len(finding.steps)} steps, not repeated with {small.value:,}"
+            self._evidence.setdefault(name, []).append(hint)
+            return
+        promise = self._promises.get(name)
+        self._found[name] = Finding(
+            name, reachable=True, promise=promise, steps=run.steps, messages=run.messages, filled=run
+        )
+        del self._left[name]
 
     def _prove(self, levels: Sequence[Level]) -> None:
         """Whether something that is left is impossible."""
@@ -307,9 +346,8 @@ class _Run:
         self._views += sum(proof.views.values())
         for name, verdict in proof.verdicts.items():
             if verdict.proved:
-                self._found[name] = Finding(
-                    name, reachable=False, promise=self._promises.get(name), level=verdict.level
-                )
+                promise = self._promises.get(name)
+                self._found[name] = Finding(name, reachable=False, promise=promise, steps=(), level=verdict.level)
                 del self._left[name]
             else:
                 self._left[name] = verdict.undecided

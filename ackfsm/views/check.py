@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
-from ackfsm.explore import Answer, Finding, SearchEngine, SmallBound
+from ackfsm.explore import Answer, SearchEngine, SmallBound
 from ackfsm.tables import Specification
+from ackfsm.views._findings import can_happen, findings_table, promise, steps_line, ways
 from ackfsm.views._lines import guarantee_lines, hanging, liveness_lines, query_lines
 
 __all__ = ["check_screen", "limit_of"]
@@ -24,7 +24,8 @@ def check_screen(
     the searches with smaller bounds.
     """
     guarantees = guarantee_lines(specification.guarantees, answer.guarantees)
-    witnesses, liveness = _witnesses(answer), liveness_lines(answer.liveness)
+    way = "ways there, not always the shortest" if answer.exploration.reductions else "shortest ways there"
+    witnesses, liveness = ways([*answer.findings.values(), *answer.ends.values()], way), liveness_lines(answer.liveness)
     heading = _heading(answer) if api is None else Text.assemble(f"through {api}\n", _heading(answer))
     smaller = [*_smaller(answer, tried)]
     return Group(
@@ -66,44 +67,16 @@ def limit_of(answer: Answer) -> str:
     return f"--{(answer.exploration.stopped_by or 'max_states').replace('_', '-')}"
 
 
-def _findings(answer: Answer, tried: Sequence[SmallBound]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("anomaly", no_wrap=True)
-    table.add_column("can happen", no_wrap=True)
-    table.add_column("steps", no_wrap=True, justify="right")
-    table.add_column("promised never to", overflow="fold")
+def _findings(answer: Answer, tried: Sequence[SmallBound]) -> RenderableType:
+    table = findings_table(["steps"])
     reached = (finding for finding in answer.ends.values() if finding.reachable)
     doubtful = {finding.anomaly for one in tried for finding in one.reached}
     for finding in (*answer.findings.values(), *reached):
-        happens = _can_happen(finding)
+        happens = can_happen(finding, no="no", unknown="unknown")
         if finding.anomaly in doubtful:
             happens = Text("no, but see below", style="yellow")
-        table.add_row(finding.anomaly, happens, str(len(finding.steps) or ""), _promise(finding))
+        table.add_row(finding.anomaly, happens, str(len(finding.steps) or ""), promise(finding))
     return table
-
-
-def _can_happen(finding: Finding) -> Text:
-    if finding.reachable is None:
-        return Text("unknown", style="yellow")
-    if not finding.reachable:
-        return Text("no", style="green")
-    return Text("yes", style="red" if finding.violated else "yellow")
-
-
-def _promise(finding: Finding) -> Text:
-    if finding.promise is None:
-        return Text("")
-    return Text(f"{finding.promise.source}", style="red" if finding.violated else "")
-
-
-def _witnesses(answer: Answer) -> Iterator[Text]:
-    reached = [finding for finding in (*answer.findings.values(), *answer.ends.values()) if finding.steps]
-    if reached:
-        ways = "ways there, not always the shortest" if answer.exploration.reductions else "shortest ways there"
-        yield Text.assemble((ways, "bold"), " (ackfsm explain shows each step, with its reason)")
-    for finding in reached:
-        steps = " → ".join(event.label for event in finding.steps)
-        yield Text.assemble((f"{finding.anomaly}: ", "bold"), f"{steps}\n")
 
 
 def _smaller(answer: Answer, tried: Sequence[SmallBound]) -> Iterator[RenderableType]:
@@ -126,8 +99,7 @@ def _smaller(answer: Answer, tried: Sequence[SmallBound]) -> Iterator[Renderable
     yield from (hanging(f"{head} {' or '.join(bounds)}", "") for head, bounds in others.items())
     for one in tried:
         for finding in one.reached:
-            steps = " → ".join(event.label for event in finding.steps)
-            yield Text.assemble((f"{finding.anomaly} with {_smaller_bounds(one)}: ", "bold"), steps)
+            yield steps_line(f"{finding.anomaly} with {_smaller_bounds(one)}", finding.steps)
     yield Text("")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from ackfsm.tables import Specification
 from ackfsm.unbounded import Decision, Finding
+from ackfsm.views._findings import can_happen, findings_table, promise, steps_line, ways
 from ackfsm.views._lines import configuration_lines, faults_in_words, guarantee_lines, hanging
 
 __all__ = ["decision_screen"]
@@ -38,41 +38,27 @@ def _every(decision: Decision) -> Iterator[Finding]:
     yield from (finding for finding in decision.ends.values() if finding.reachable is not False)
 
 
-def _findings(decision: Decision) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("anomaly", no_wrap=True)
-    table.add_column("can happen", no_wrap=True)
-    table.add_column("messages", no_wrap=True, justify="right")
-    table.add_column("steps", no_wrap=True, justify="right")
-    table.add_column("promised never to", overflow="fold")
+def _findings(decision: Decision) -> RenderableType:
+    table = findings_table(["messages", "steps"])
     for finding in _every(decision):
-        promise = "" if finding.promise is None else str(finding.promise.source)
-        messages = "any" if finding.reachable is False else str(finding.messages or "")
+        messages = "any" if finding.reachable is False else f"{finding.messages:,}" if finding.messages else ""
+        steps = f"{len(finding.steps):,}" if finding.steps else ""
         table.add_row(
-            finding.anomaly,
-            _can_happen(finding),
-            messages,
-            str(len(finding.steps) or ""),
-            Text(promise, style="red" if finding.violated else ""),
+            finding.anomaly, can_happen(finding, no="never", unknown="undecided"), messages, steps, promise(finding)
         )
     return table
 
 
-def _can_happen(finding: Finding) -> Text:
-    if finding.reachable is None:
-        return Text("undecided", style="yellow")
-    if not finding.reachable:
-        return Text("never", style="green")
-    return Text("yes", style="red" if finding.violated else "yellow")
-
-
 def _witnesses(decision: Decision) -> Iterator[Text]:
-    reached = [finding for finding in _every(decision) if finding.steps]
-    if reached:
-        yield Text.assemble(("ways there", "bold"), " (ackfsm explain shows each step, with its reason)")
-    for finding in reached:
-        steps = " → ".join(event.label for event in finding.steps)
-        yield Text.assemble((f"{finding.anomaly}: ", "bold"), f"{steps}\n")
+    """The ways of few messages, and how those are made that fill a bound."""
+    every = [finding for finding in _every(decision) if finding.steps]
+    yield from ways([finding for finding in every if finding.filled is None], "ways there")
+    for finding in every:
+        if (run := finding.filled) is not None:
+            tried = " ".join(f"{setting}={bound}" for setting, bound in run.tried)
+            how = f"{run.times:,} messages take the steps of m{run.repeated} of this way, which is one with {tried}"
+            yield Text.assemble((f"{finding.anomaly} with {run.messages:,} messages", "bold"), f": {how}")
+            yield Text.assemble(steps_line(finding.anomaly, run.few), "\n")
 
 
 def _undecided(decision: Decision) -> Iterator[RenderableType]:
