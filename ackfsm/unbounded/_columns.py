@@ -101,7 +101,7 @@ class System:
 class Watcher:
     """A machine that watches for an anomaly: one of the system, or one of each message; it never refuses.
 
-    One that counts to a ``bound`` may have a ``ghost``, as the counters of the system have.
+    One that counts to a ``bound`` may have a ``ghost``, as the counters of the system have, which ``moves`` move.
     """
 
     anomaly: str
@@ -111,6 +111,7 @@ class Watcher:
     at_rest: frozenset[int]
     ghost: Table | None = None
     bound: int | None = None
+    moves: Moves | None = None
 
 
 def system_of(scope: Scope, family: Family, *, without_ghosts: frozenset[str] = frozenset()) -> System:
@@ -175,12 +176,12 @@ def _watcher(scope: Scope, system: System, anomaly: str, monitor: Monitor, place
         raise NotProvedError(f"{machine.name}, which watches for {anomaly}, refuses an event")
     marked, at_rest = _marks(table, monitor)
     bound = _bound(scope, system.family, machine) if not place.of else None
-    ghost = None
+    ghost = moves = None
     if bound is not None:
         of_system = frozenset(i for i, event in enumerate(system.events) if not event.of_message)
         moves = moves_of(machine, scope.environment(system.family), _numbers(system.events))
         ghost = ghost_of(machine, moves, of_system)
-    return Watcher(anomaly, table, bool(place.of), marked, at_rest, ghost, bound)
+    return Watcher(anomaly, table, bool(place.of), marked, at_rest, ghost, bound, moves)
 
 
 def _marks(table: Table, monitor: Monitor) -> tuple[frozenset[int], frozenset[int]]:

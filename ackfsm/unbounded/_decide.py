@@ -43,12 +43,14 @@ class Finding(explore.Finding):
         messages: where it can happen, how many messages ``steps`` take, else 0.
         filled: how ``steps`` were made, where they fill a bound that few messages do not.
         undecided: why nothing was decided, a clause; empty if something was.
+        certifiable: where it is impossible, whether a certificate can show it.
     """
 
     level: Level | None = None
     messages: int = 0
     filled: Filled | None = None
     undecided: str = ""
+    certifiable: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Decision:
         Raises :class:`InputError` for a decision that did not keep the invariants.
         """
         every = {name: finding for found in (self.findings, self.ends) for name, finding in found.items()}
-        if not self.invariants and any(finding.reachable is False for finding in every.values()):
+        if not self.invariants and any(one.reachable is False and one.certifiable for one in every.values()):
             raise InputError("the views of this decision are gone; decide with keep_invariants=True")
         return Certificate(
             tables=self.tables,
@@ -117,7 +119,7 @@ class Decision:
             faults=tuple(fault.value for fault in Fault if fault in self.bounds.faults),
             actions=tuple(sorted(self.bounds.actions)),
             without=tuple(sorted(self.bounds.without)),
-            proved=tuple(str(name) for name, finding in every.items() if finding.reachable is False),
+            proved=tuple(str(name) for name, one in every.items() if one.reachable is False and one.certifiable),
             ways=tuple(self._ways()),
             not_covered={str(name): why for name, finding in every.items() if (why := _not_covered(finding))},
             invariants=self.invariants,
@@ -158,7 +160,7 @@ def _not_covered(finding: Finding) -> str:
     """Why a certificate does not show what is known; empty if it does."""
     if finding.filled is not None:
         return f"its run is of {finding.messages:,} messages, which a certificate does not perform"
-    return finding.undecided
+    return finding.undecided if finding.certifiable else "its proof has a delayed ghost, which no certificate has"
 
 
 def _told(finding: Finding) -> dict[str, object]:
@@ -347,7 +349,14 @@ class _Run:
         for name, verdict in proof.verdicts.items():
             if verdict.proved:
                 promise = self._promises.get(name)
-                self._found[name] = Finding(name, reachable=False, promise=promise, steps=(), level=verdict.level)
+                self._found[name] = Finding(
+                    name,
+                    reachable=False,
+                    promise=promise,
+                    steps=(),
+                    level=verdict.level,
+                    certifiable=verdict.certifiable,
+                )
                 del self._left[name]
             else:
                 self._left[name] = verdict.undecided

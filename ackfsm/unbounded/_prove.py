@@ -13,9 +13,9 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.unbounded._causes import NOTHING, Causes
 from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
-from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of
+from ackfsm.unbounded._columns import Ghost, Scope, System, Watcher, system_of, watchers_of
 from ackfsm.unbounded._families import Family, families
-from ackfsm.unbounded._ghosts import LOST
+from ackfsm.unbounded._ghosts import LOST, closing_table, delayed_ghost, delayed_states
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._rest import Rest
 from ackfsm.unbounded._steps import Level, Spaces
@@ -34,12 +34,14 @@ _MOST_VIEWS = 1_000_000
 class Verdict:
     """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
 
-    ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.
+    ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.  One
+    is ``certifiable`` if it takes no delayed ghost, which no certificate has.
     """
 
     anomaly: str
     level: Level | None
     undecided: str = ""
+    certifiable: bool = True
 
     @property
     def proved(self) -> bool:
@@ -119,6 +121,7 @@ class _Run:
         self.views: dict[Level, int] = {}
         self.keep_invariants = keep_invariants
         self.invariants: list[Invariant] = []
+        self.delayed: set[str] = set()
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -127,7 +130,8 @@ class _Run:
             each = [self._of_family(family) for family in self._families()]
         except NotProvedError as reason:
             return {name: Verdict(name, None, str(reason)) for name in names}
-        return {name: _joined(name, [of_family[name] for of_family in each]) for name in names}
+        joined = {name: _joined(name, [of_family[name] for of_family in each]) for name in names}
+        return {name: dataclasses.replace(one, certifiable=name not in self.delayed) for name, one in joined.items()}
 
     def _families(self) -> tuple[Family, ...]:
         """The families of the configuration: neighbours with the same columns in it are one."""
@@ -178,7 +182,8 @@ class _Run:
         except NotProvedError as reason:
             return dict.fromkeys(names, str(reason))
         reasons = {name: _reason(examined, [w for w in watchers if w.anomaly == name], level) for name in names}
-        shown = [name for name, reason in reasons.items() if not reason]
+        self.delayed |= examined.delayed
+        shown = [name for name, reason in reasons.items() if not reason and name not in examined.delayed]
         if self.keep_invariants and shown:
             self.invariants.append(invariant_of(examined.views, family, shown))
         return reasons
@@ -203,6 +208,8 @@ class _Examined:
     def __init__(self, system: System, views: Views) -> None:
         self.system = system
         self.views = views
+        self.delayed: set[str] = set()
+        """What a delayed ghost has proved."""
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -262,11 +269,15 @@ def _is_within_a_bound(examined: _Examined, watcher: Watcher) -> bool:
     If each message has counted at most as much of the one as of the other, so have all of them together.
     """
     ghost = watcher.ghost
-    return ghost is not None and any(
-        _is_at_most(examined, ghost, guard.ghost)
-        for guard in examined.system.ghosts
-        if guard.refuses and guard.bound == watcher.bound
-    )
+    guards = [guard for guard in examined.system.ghosts if guard.refuses and guard.bound == watcher.bound]
+    if ghost is None:
+        return False
+    if any(_is_at_most(examined, ghost, guard.ghost) for guard in guards):
+        return True
+    if any(_is_at_most_delayed(examined, watcher, guard) for guard in guards):
+        examined.delayed.add(watcher.anomaly)
+        return True
+    return False
 
 
 def _is_at_most(examined: _Examined, watching: Table, guarding: int) -> bool:
@@ -279,6 +290,42 @@ def _is_at_most(examined: _Examined, watching: Table, guarding: int) -> bool:
             (reached[:, count] & ((count == LOST) | (guards < count))).any() for count in range(len(watching.states))
         ):
             return False
+    return True
+
+
+_MOST_PRODUCT = 20_000_000
+"""So many pairs of a view and a state of a delayed ghost are looked at."""
+
+
+def _is_at_most_delayed(examined: _Examined, watcher: Watcher, guard: Ghost) -> bool:
+    """Whether ``watcher`` has never counted more than the delayed ghost of ``guard``, whose sum stays at the bound.
+
+    The ghost has to be that of the counter while it is open, and the counter must not count up while it is closed.
+    """
+    states = delayed_states()
+    if watcher.moves is None or len(examined.views) * len(states) > _MOST_PRODUCT:
+        return False
+    moves, graph = watcher.moves, examined.graph
+    of_system = frozenset(i for i, event in enumerate(examined.system.events) if not event.of_message)
+    slots = range(len(examined.views.slots))
+
+    def closes(event: int) -> bool:
+        """Whether no message counts up after the event, until the ghost is open again."""
+        table = closing_table(guard.moves, moves, event, of_system)
+        return not any(watched(graph, table, slot)[:, table.states.index("wrong")].any() for slot in slots)
+
+    if not (moves.reset - guard.moves.reset):
+        return False
+    closing = frozenset(filter(closes, guard.moves.reset))
+    delayed = delayed_ghost(guard.moves, moves, closing, of_system)
+    views = examined.views
+    for slot, messages in enumerate(views.slots):
+        reached = watched(graph, delayed, slot)
+        counts = views.spaces.message.states[messages, guard.ghost]
+        for number, state in enumerate(states):
+            strange = LOST in {state.kept, state.watching} or state.watching > state.kept
+            if (reached[:, number] & (strange | (counts != state.kept if not state.closed else False))).any():
+                return False
     return True
 
 
