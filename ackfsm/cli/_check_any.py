@@ -12,7 +12,7 @@ from rich.console import Group
 from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import query_from
 from ackfsm.cli._output import emit, is_standard_output, progress_line, write_then_report, written_lines
-from ackfsm.cli._witnesses import form_of
+from ackfsm.cli._witnesses import form_of, show
 from ackfsm.files import check_place
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
@@ -33,7 +33,10 @@ def check_any(arguments: argparse.Namespace) -> int:
     from ackfsm import unbounded
 
     certificate: Path | None = arguments.certificate
+    form = form_of(arguments)
     if certificate is not None:
+        if form is not None:
+            raise InputError("--as shows the ways and --certificate keeps them; leave one of them out")
         if is_standard_output(certificate):
             raise InputError("--certificate writes what is no text; name a file")
         check_place(certificate)
@@ -51,11 +54,14 @@ def check_any(arguments: argparse.Namespace) -> int:
             progress=progress,
             keep_invariants=certificate is not None,
         )
-    decision.witnesses()
-    write_then_report(
-        lambda: _written(certificate, decision),
-        lambda written: _report(arguments, specification, decision, written),
-    )
+    witnesses = [one for one in decision.witnesses() if one.network.configuration == configuration]
+    if form is not None:
+        show(arguments, form, specification, decision, witnesses)
+    else:
+        write_then_report(
+            lambda: _written(certificate, decision),
+            lambda written: _report(arguments, specification, decision, written),
+        )
     return result_code(violated=not decision.keeps_promises, undetermined=not decision.complete)
 
 
@@ -93,5 +99,3 @@ def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield "--progress", "leave it out, since what goes on for ever is not proved"
     if arguments.engine not in {None, "local"}:
         yield f"--engine {arguments.engine}", "leave it out"
-    if form_of(arguments) is not None:
-        yield "--as", "leave it out"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ackfsm.cli._options import format_of
 from ackfsm.cli._output import (
@@ -27,6 +27,9 @@ from ackfsm.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
 from ackfsm.text import meant, quoted
+
+if TYPE_CHECKING:
+    from ackfsm.unbounded import Decision
 
 __all__ = ["Form", "add_form", "form_of", "show"]
 
@@ -107,7 +110,7 @@ def show(
     arguments: argparse.Namespace,
     form: Form,
     specification: Specification,
-    answer: Answer,
+    answer: Answer | Decision,
     witnesses: Sequence[Witness],
 ) -> None:
     """Write the chosen witnesses to ``--output`` or print them, and report the files, or why there is no witness."""
@@ -145,13 +148,28 @@ def _files(output: Path, form: Form, witnesses: Sequence[Witness]) -> dict[Path,
     return {output.with_name(f"{stem}-{one.anomaly}{dot}{ending}"): [one] for one in witnesses}
 
 
-def _why_none(answer: Answer, name: str | None) -> str:
+def _why_none(answer: Answer | Decision, name: str | None) -> str:
     """Why there is nothing to be shown."""
+    if name is not None and name not in answer.findings:
+        return f"{name} is counted on histories; no machine of the tables decides it"
+    return _why_none_of_few(answer, name) if isinstance(answer, Answer) else _why_none_of_any(answer, name)
+
+
+def _why_none_of_any(decision: Decision, name: str | None) -> str:
+    every = [*decision.findings.values(), *decision.ends.values()]
+    asked = [finding for finding in every if name in {None, finding.anomaly}]
+    if long := next((finding for finding in asked if finding.filled is not None), None):
+        steps = f"{len(long.steps):,} steps with {long.messages:,} messages"
+        return f"the way to {long.anomaly} is of {steps}, too many to be shown; --json without --as has them"
+    if undecided := next((finding for finding in asked if finding.reachable is None), None):
+        return f"{undecided.anomaly} is undecided: {undecided.undecided}"
+    return f"there is no way to {name or 'any anomaly'}, with any number of messages"
+
+
+def _why_none_of_few(answer: Answer, name: str | None) -> str:
     from ackfsm.views.check import limit_of
 
     states, anomaly = f"{answer.exploration.states:,} states", name or "any anomaly"
-    if name is not None and name not in answer.findings:
-        return f"{name} is counted on histories; no machine of the tables decides it"
     if not answer.exploration.complete:
         return f"{anomaly} was not reached in {states}, where the search stopped; raise {limit_of(answer)}"
     return f"there is no way to {anomaly}: all {states} are explored"

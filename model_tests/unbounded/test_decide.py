@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,7 +105,6 @@ def test_what_is_open_ends_with_three(capsys: pytest.CaptureFixture[str]) -> Non
         (("--progress",), "--progress"),
         (("--engine", "spark"), "--engine spark"),
         (("--engine", "symbolic"), "--engine symbolic"),
-        (("--as", "mermaid"), "--as"),
     ],
 )
 def test_what_is_of_few_messages_is_refused(
@@ -112,3 +112,40 @@ def test_what_is_of_few_messages_is_refused(
 ) -> None:
     assert cli.main([*WORDS, *words]) == 2
     assert f"{option} is not for --messages any" in " ".join(capsys.readouterr().err.split())
+
+
+def test_its_witnesses_are_shown_in_every_form(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    asked = (*WORDS, "--set", "delivery_mode=NON_PERSISTENT", "--only", "loss")
+    assert cli.main([*asked, "--as", "steps"]) == 0
+    assert "broker_kill" in capsys.readouterr().out
+    assert cli.main([*asked, "--as", "history", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["as"], list(told["witnesses"]), told["anomalies"]["loss"]["messages"]) == ("history", ["loss"], 1)
+    assert cli.main([*asked, "--as", "mermaid", "--certificate", str(tmp_path / "c")]) == 2
+    assert "--certificate keeps them" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("settings", "effort", "code", "why"),
+    [
+        ((), (), 0, "there is no way to loss, with any number of messages"),
+        ((), ("--max-states", "5"), 3, "loss is undecided: "),
+        (
+            ("--profile", "qpid", "--set", "send_mode=blocking"),
+            (),
+            0,
+            "the way to loss is of 5,006 steps with 501 messages",
+        ),
+    ],
+)
+def test_why_there_is_no_witness_is_said(
+    settings: tuple[str, ...], effort: tuple[str, ...], code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults = ("--fault", "listener_exception", "--set", "consumption=listener")
+    assert (
+        cli.main(["check", "--messages", "any", *faults, *settings, *effort, "--anomaly", "loss", "--only", "loss"])
+        == code
+    )
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert why in " ".join(shown.err.split())
