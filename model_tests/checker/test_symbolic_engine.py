@@ -180,3 +180,14 @@ def test_where_the_two_differ_there_is_no_answer(
     monkeypatch.setattr(engine, "explore_symbolically", _changed(change))
     with pytest.raises(DefectError, match=said):
         explore_with_diagrams(system())
+
+
+def test_single_states_are_met_no_longer_than_something_is_looked_for() -> None:
+    """They are then not all that there are, and not taken for it."""
+    bounds = Bounds(faults=frozenset(Fault))
+    single, found = (
+        explore.check(shipped(), shipped().configure(), bounds, only=["duplicate"], search=search)
+        for search in (None, explore_with_diagrams)
+    )
+    assert told(found.exploration) == told(single.exploration)
+    assert found.exploration.depth < single.exploration.depth
