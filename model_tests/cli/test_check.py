@@ -252,7 +252,7 @@ BAD = {
     "check --max-faults -1": "'-1' is not a whole number",
     "check --max-states x": "'x' is not a whole number",
     "check --profile": "argument --profile: expected one argument; see ackfsm check --help",
-    "check --frobnicate": "unrecognized arguments: --frobnicate; see ackfsm",
+    "check --quux": "unrecognized arguments: --quux; see ackfsm",
     "check everything": "unrecognized arguments: everything; see ackfsm",
     "frobnicate": "invalid choice: 'frobnicate'",
 }
