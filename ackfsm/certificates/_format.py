@@ -54,7 +54,7 @@ class Invariant:
     Attributes:
         level: what is known of messages that a view does not hold.
         least, most: for how many messages.
-        anomalies: what is said to be impossible because of it.
+        watchers: the machines that are never marked because of it, each with the anomaly that it watches for.
         system, message: the machines that views keep, by name (``entry#2`` is of the second copy).
         ghosts: the counters of which each message keeps a ghost (Lemma 0), in order, behind its machines.
         system_states, message_states: for each number the states of those machines.
@@ -64,13 +64,18 @@ class Invariant:
     level: Level
     least: int
     most: int | None
-    anomalies: tuple[str, ...]
+    watchers: tuple[tuple[str, str], ...]
     system: tuple[str, ...]
     message: tuple[str, ...]
     ghosts: tuple[str, ...]
     system_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     message_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     views: tuple[View, ...] = dataclasses.field(repr=False)
+
+    @property
+    def anomalies(self) -> tuple[str, ...]:
+        """What is watched for."""
+        return tuple(dict.fromkeys(anomaly for anomaly, _ in self.watchers))
 
     @property
     def name(self) -> str:
@@ -276,7 +281,7 @@ def _invariant_as_json(invariant: Invariant) -> dict[str, Any]:
         "level": invariant.level.value,
         "least": invariant.least,
         "most": invariant.most,
-        "anomalies": invariant.anomalies,
+        "watchers": [{"anomaly": anomaly, "machine": machine} for anomaly, machine in invariant.watchers],
         "ghosts": invariant.ghosts,
         "system": _states_as_json(invariant.system, invariant.system_states),
         "message": _states_as_json((*invariant.message, *invariant.ghosts), invariant.message_states),
@@ -321,7 +326,10 @@ def _invariant(fields: _Fields) -> Invariant:
         level=level,
         least=fields.get("least", int),
         most=fields.number_or_none("most"),
-        anomalies=fields.texts("anomalies"),
+        watchers=tuple(
+            (each.get("anomaly", str), each.get("machine", str))
+            for each in (_Fields(every, "watchers") for every in fields.get("watchers", list))
+        ),
         system=system,
         message=message[: len(message) - len(ghosts)],
         ghosts=ghosts,
@@ -335,7 +343,9 @@ def _states(fields: _Fields, name: str) -> tuple[tuple[str, ...], tuple[tuple[st
     """The machines, and for each number their states."""
     machines = [_Fields(each, name) for each in fields.get(name, list)]
     columns = [list(_column(machine, name)) for machine in machines]
-    if not columns or len(set(map(len, columns))) != 1:
+    if not columns:
+        return (), ((),)
+    if len(set(map(len, columns))) != 1:
         raise _DamagedError(f"it has an invariant without states of the {name}")
     return tuple(machine.get("machine", str) for machine in machines), tuple(zip(*columns, strict=True))
 

@@ -131,9 +131,10 @@ class _Run:
         for invariant in self._certificate.invariants:
             self._invariant(invariant)
         for name in self._certificate.proved:
-            lacking = _not_covered(name, self._certificate.invariants)
-            if lacking:
-                self.refuted.setdefault(name, lacking)
+            watchers = [each.part.name for each in self._question.system(1).watchers if each.anomaly == name]
+            lacking = [_not_covered(name, each, self._certificate.invariants) for each in watchers]
+            if any(lacking) or not watchers:
+                self.refuted.setdefault(name, next(filter(None, lacking), f"nothing watches for {name}"))
         for way in self._certificate.ways:
             try:
                 check_way(self._question, way)
@@ -146,7 +147,7 @@ class _Run:
         if strange:
             self.refuted.setdefault("", f"{invariant.name}: it speaks of {strange[0]}, which is not said to be proved")
         try:
-            _Check(invariant, self._system(invariant), self._progress).check(names, self._say)
+            _Check(invariant, self._system(invariant), self._progress).check(self._say)
         except ChecksError as why:
             self.refuted |= dict.fromkeys(names or [""], f"{invariant.name}: {why}")
         except NotCoveredError as why:
@@ -168,16 +169,18 @@ class _Run:
         return self._question.system(least)
 
 
-def _not_covered(name: str, invariants: Sequence[Invariant]) -> str:
-    """Why ``invariants`` do not show that an anomaly is impossible for all numbers of messages; empty if they do."""
+def _not_covered(name: str, watcher: str, invariants: Sequence[Invariant]) -> str:
+    """Why ``invariants`` do not show that what watches is never marked, whatever the number; empty if they do."""
     next_number = 1
-    for invariant in sorted((each for each in invariants if name in each.anomalies), key=lambda each: each.least):
+    for invariant in sorted(
+        (each for each in invariants if (name, watcher) in each.watchers), key=lambda each: each.least
+    ):
         if invariant.least > next_number:
             break
         if invariant.most is None:
             return ""
         next_number = max(next_number, invariant.most + 1)
-    return f"no invariant is for {name} and {next_number} message{'s' * (next_number > 1)}"
+    return f"no invariant is for {name} ({watcher}) and {next_number} message{'s' * (next_number > 1)}"
 
 
 class _Check:
@@ -185,9 +188,11 @@ class _Check:
 
     def __init__(self, invariant: Invariant, system: System, progress: Progress) -> None:
         self._invariant, self._system, self._progress = invariant, system, progress
-        self._watchers = [watcher for watcher in system.watchers if watcher.anomaly in invariant.anomalies]
+        self._watchers = [
+            watcher for watcher in system.watchers if (watcher.anomaly, watcher.part.name) in invariant.watchers
+        ]
 
-    def check(self, anomalies: Sequence[str], say: Callable[..., None]) -> None:
+    def check(self, say: Callable[..., None]) -> None:
         """See that the views are closed, else raise :class:`ChecksError`; ``say`` what they do not show."""
         views = Views(self._invariant, self._system)
         views.check_ghosts()
@@ -208,8 +213,9 @@ class _Check:
             if why:
                 say(self._invariant, watcher.anomaly, why, undetermined=False)
         self._progress(f"{self._invariant.name}: anomalies", len(self._watchers), len(self._watchers))
-        for name in set(anomalies) - {watcher.anomaly for watcher in self._watchers}:
-            say(self._invariant, name, f"nothing watches for {name}", undetermined=False)
+        known = {(watcher.anomaly, watcher.part.name) for watcher in self._watchers}
+        for name, machine in set(self._invariant.watchers) - known:
+            say(self._invariant, name, f"no machine {machine} watches for {name}", undetermined=False)
 
     def _hears(self, roles: tuple[Role, ...]) -> int:
         """The events in these roles that something that watches is moved by."""

@@ -7,15 +7,14 @@ last: the *cause*, and one of the pairs is that of the message and its cause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ackfsm.unbounded._spaces import Ints
+from ackfsm.unbounded import _compiled
 from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._watching import Graph, distinct, edges_of, watching_columns
+from ackfsm.unbounded._watching import Graph, moving, watching_columns
 
 __all__ = ["NOTHING", "Causes", "Waiting", "caused_states"]
 
@@ -123,14 +122,10 @@ class Causes:
         by_other = np.array([step.roles[1 - slot] is Role.OWN for step in graph.views.steps])
         inside = self._inside(waiting, slot)
         reached = np.zeros(len(graph.views) * size * 2, np.bool_)
-        last = np.empty(len(reached), np.int64)
-        new: Ints = np.array([self._graph.views.first * size * 2 + self._table.initial * 2])
-        reached[new] = True
-        while new.size:
-            found = list(_after(graph, columns, by_other, inside, new, size))
-            after = np.concatenate(found)
-            new = distinct(after[~reached[after]], last)
-            reached[new] = True
+        _compiled.track(
+            *(graph.edges, columns, moving(columns), by_other, inside, reached),
+            *(np.empty(len(reached), np.int64), (graph.views.first * size + self._table.initial) * 2),
+        )
         return reached.reshape(len(graph.views), size, 2)
 
     def _inside(self, waiting: Waiting, slot: int) -> npt.NDArray[np.bool_]:
@@ -140,21 +135,3 @@ class Causes:
             return np.tile(np.isin(np.arange(size), list(waiting.states)), len(views))
         of_messages = views.spaces.message.states[views.slots[slot], waiting.machine]
         return np.repeat(np.isin(of_messages, list(waiting.states)), size)
-
-
-def _after(  # noqa: PLR0913, PLR0917 - a product, and where in it
-    graph: Graph,
-    columns: list[Ints],
-    by_other: npt.NDArray[np.bool_],
-    inside: npt.NDArray[np.bool_],
-    new: Ints,
-    size: int,
-) -> Iterator[Ints]:
-    """The states of the product that follow those of ``new``, for each alternative."""
-    before, tracked = new // 2, new % 2
-    edges, owner = edges_of(graph, before // size)
-    step, state = graph.step[edges], (before % size)[owner]
-    for column in columns:
-        after = graph.target[edges] * np.int64(size) + column[step, state]
-        stays = inside[before][owner]
-        yield after * 2 + (inside[after] & np.where(stays, tracked[owner] == 1, by_other[step]))

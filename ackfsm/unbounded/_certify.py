@@ -6,7 +6,7 @@ This is the only place where the search speaks to :mod:`ackfsm.certificates`, wh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,11 @@ from ackfsm.unbounded._views import Views
 __all__ = ["invariant_of", "with_what_is_proved"]
 
 
-def invariant_of(views: Views, family: Family, anomalies: Iterable[str]) -> Invariant:
-    """What ``views`` say of the systems of ``family``, with the ``anomalies`` that they show to be impossible."""
+def invariant_of(views: Views, family: Family, watchers: Iterable[tuple[str, str]]) -> Invariant:
+    """What ``views`` say of the systems of ``family``; they show that ``watchers`` are never marked.
+
+    Of each the anomaly that it watches for, and the name of the machine.
+    """
     system = views.spaces.system
     ghosts = [ghost.ghost for ghost in system.ghosts]
     kept = [number for number in range(len(system.message)) if number not in ghosts]
@@ -33,26 +36,24 @@ def invariant_of(views: Views, family: Family, anomalies: Iterable[str]) -> Inva
         level=certificates.Level(views.level.value),
         least=least,
         most=most,
-        anomalies=tuple(anomalies),
+        watchers=tuple(watchers),
         system=tuple(table.name for table in system.machines),
         message=tuple(system.message[number].name for number in kept),
         ghosts=tuple(system.machines[ghost.counter].name for ghost in system.ghosts),
         system_states=_named(views.spaces.machines, machines, range(len(system.machines))),
         message_states=_named(views.spaces.message, messages, [*kept, *ghosts]),
-        views=tuple(zip(*(part.tolist() for part in (machine_of_view, *of_slots)), strict=True)),
+        views=tuple(sorted(zip(*(part.tolist() for part in (machine_of_view, *of_slots)), strict=True))),
     )
 
 
-def with_what_is_proved(
-    invariants: Iterable[Invariant], proved: Mapping[str, object] | Iterable[str]
-) -> tuple[Invariant, ...]:
-    """The invariants that show something that was proved for all numbers of messages, with that alone."""
-    names = set(proved)
-    narrowed = (
-        dataclasses.replace(each, anomalies=tuple(name for name in each.anomalies if name in names))
-        for each in invariants
-    )
-    return tuple(each for each in narrowed if each.anomalies)
+def with_what_is_proved(invariants: Iterable[Invariant], proved: Collection[str]) -> tuple[Invariant, ...]:
+    """The invariants for anomalies that are proved for all numbers of messages; those with the same views are one."""
+    joined: dict[Invariant, list[tuple[str, str]]] = {}
+    for each in invariants:
+        watchers = [watcher for watcher in each.watchers if watcher[0] in proved]
+        if watchers:
+            joined.setdefault(dataclasses.replace(each, watchers=()), []).extend(watchers)
+    return tuple(dataclasses.replace(each, watchers=tuple(dict.fromkeys(all_))) for each, all_ in joined.items())
 
 
 def _range(level: Level, family: Family) -> tuple[int, int | None]:

@@ -244,7 +244,7 @@ class _Run:
     def decide(self) -> None:
         """From the cheapest to the dearest."""
         self._search(1, None)
-        self._prove([Level.CHAOS, Level.LOCAL])
+        self._prove([Level.CHAOS])
         self._fill(self._search(2, _FEW_FAULTS))
         self._prove([Level.PAIRS])
         self._fill(self._search(2, None))

@@ -7,6 +7,8 @@ import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+import numpy as np
+
 from ackfsm.certificates import Invariant
 from ackfsm.network import Observer, observers_of
 from ackfsm.tables import Specification
@@ -16,6 +18,7 @@ from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
 from ackfsm.unbounded._columns import Ghost, Scope, System, Watcher, system_of, watchers_of
 from ackfsm.unbounded._families import Family, families
 from ackfsm.unbounded._ghosts import LOST, closing_table, delayed_ghost, delayed_states
+from ackfsm.unbounded._localize import Kept, Shown, everything, first_kept, needed, projected
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._rest import Rest
 from ackfsm.unbounded._steps import Level, Spaces
@@ -25,9 +28,15 @@ from ackfsm.unbounded._watching import Graph, Reached, graph_of, watched
 
 __all__ = ["DEFAULT_LEVELS", "Proof", "Verdict", "prove"]
 
-DEFAULT_LEVELS = (Level.CHAOS, Level.LOCAL, Level.PAIRS)
+DEFAULT_LEVELS = (Level.CHAOS, Level.PAIRS)
 
 _MOST_VIEWS = 1_000_000
+
+_MOST_BESIDE = {Level.CHAOS: 100_000, Level.LOCAL: 100_000}
+"""All of the system is tried at these levels up to so many views, if proofs may know less of it."""
+
+_MOST_LOCALIZED = {Level.ALONE: 30_000, Level.CHAOS: 30_000, Level.LOCAL: 30_000, Level.PAIRS: 200_000}
+"""A proof that has to know so much of the system that it has more views than this is tried with all of it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,21 +90,25 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     max_states: int = _MOST_VIEWS,
     progress: Callable[[int], None] | None = None,
     keep_invariants: bool = False,
+    localize: bool = True,
 ) -> Proof:
     """Prove ``anomalies`` (by default all, and the ends of a message) impossible for any number of messages and faults.
 
     The ``levels`` are tried in their order, each for what the ones before have left.  ``max_states`` is the most views
     of one level.  Nothing is ever said to be possible: what a proof is not found for is undecided, with the reason.
-    With ``keep_invariants`` the proof has the views, for a certificate.
+    With ``keep_invariants`` the proof has the views, for a certificate.  Unless it may ``localize``, each proof knows
+    all machines from its beginning.
 
     Raises :class:`ackfsm.terms.InputError` for a name in ``anomalies`` that the tables do not define.
     """
     begun = time.perf_counter()
     scope = Scope(specification, configuration, frozenset(faults), frozenset(actions), frozenset(without))
     observers = observers_of(specification, anomalies)
-    run = _Run(scope, observers, tuple(levels), max_states, progress, keep_invariants=keep_invariants)
+    run = _Run(
+        scope, observers, tuple(levels), max_states, progress, keep_invariants=keep_invariants, localize=localize
+    )
     verdicts = run.verdicts()
-    proved = [name for name, verdict in verdicts.items() if verdict.proved]
+    proved = [name for name, verdict in verdicts.items() if verdict.proved and verdict.certifiable]
     invariants = with_what_is_proved(run.invariants, proved)
     return Proof(configuration, scope.faults, verdicts, dict(run.views), time.perf_counter() - begun, invariants)
 
@@ -112,6 +125,7 @@ class _Run:
         progress: Callable[[int], None] | None,
         *,
         keep_invariants: bool,
+        localize: bool,
     ) -> None:
         self.scope = scope
         self.observers = observers
@@ -120,8 +134,10 @@ class _Run:
         self.progress = progress
         self.views: dict[Level, int] = {}
         self.keep_invariants = keep_invariants
+        self.localize = localize
         self.invariants: list[Invariant] = []
         self.delayed: set[str] = set()
+        self._whole: tuple[Level, Family, _Examined | NotProvedError] | None = None
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -176,30 +192,85 @@ class _Run:
         return reasons
 
     def _by_views(self, level: Level, family: Family, names: Sequence[str]) -> dict[str, str]:
-        try:
-            examined = self._examined(level, family)
-            watchers = watchers_of(self.scope, examined.system, [o for o in self.observers if str(o[0]) in set(names)])
-        except NotProvedError as reason:
-            return dict.fromkeys(names, str(reason))
-        reasons = {name: _reason(examined, [w for w in watchers if w.anomaly == name], level) for name in names}
-        self.delayed |= examined.delayed
-        shown = [name for name, reason in reasons.items() if not reason and name not in examined.delayed]
-        if self.keep_invariants and shown:
-            self.invariants.append(invariant_of(examined.views, family, shown))
+        reasons = {}
+        for name in names:
+            try:
+                reasons[name] = self._of_anomaly(level, family, name)
+            except NotProvedError as reason:
+                reasons[name] = str(reason)
         return reasons
 
-    def _examined(self, level: Level, family: Family) -> _Examined:
+    def _of_anomaly(self, level: Level, family: Family, name: str) -> str:
+        """Why an anomaly is not proved; empty where none of the machines that watch for it shows it."""
+        whole = system_of(self.scope, family)
+        observers = [each for each in self.observers if str(each[0]) == name]
+        reasons = (self._of_watcher(level, family, whole, each) for each in watchers_of(self.scope, whole, observers))
+        return next(filter(None, reasons), "")
+
+    def _of_watcher(self, level: Level, family: Family, whole: System, watcher: Watcher) -> str:
+        """Why a mark is not excluded; empty where it is.
+
+        What needs too much of the system is tried with all of it at once.
+        """
+        reason = "all machines are asked for"
+        if self.localize:
+            try:
+                reason, examined = self._localized(level, family, whole, watcher)
+            except NotProvedError as why:
+                reason = str(why)
+        if reason:
+            examined = self._of_everything(level, family, whole)
+            shown = _shown(examined, watcher, level)
+            reason = "" if shown is None else shown.reason
+        if not reason:
+            self.delayed |= examined.delayed
+            if self.keep_invariants and not examined.delayed:
+                self.invariants.append(invariant_of(examined.views, family, [(watcher.anomaly, watcher.table.name)]))
+        return reason
+
+    def _localized(self, level: Level, family: Family, whole: System, watcher: Watcher) -> tuple[str, _Examined]:
+        """Why a mark is not excluded, with ever more machines known (lemma 5), and the views; empty where it is."""
+        kept = first_kept(whole, watcher)
+        while True:
+            most = min(self.max_states, _MOST_LOCALIZED[level])
+            examined = self._examined(level, family, whole, kept, most)
+            shown = _shown(examined, watcher, level)
+            if shown is None:
+                return "", examined
+            more = needed(whole, kept, examined.graph, shown)
+            if more is None:
+                return shown.reason, examined
+            kept |= more
+
+    def _most(self, level: Level) -> int:
+        """How many views of all machines are looked at."""
+        return min(self.max_states, _MOST_BESIDE.get(level, self.max_states)) if self.localize else self.max_states
+
+    def _of_everything(self, level: Level, family: Family, whole: System) -> _Examined:
+        """The views of all machines, which are kept for the next one that watches."""
+        if self._whole is None or self._whole[:2] != (level, family):
+            self._whole = None
+            try:
+                self._whole = level, family, self._examined(level, family, whole, everything(whole), self._most(level))
+            except NotProvedError as reason:
+                self._whole = level, family, reason
+        found = self._whole[2]
+        if isinstance(found, NotProvedError):
+            raise found
+        return found
+
+    def _examined(self, level: Level, family: Family, whole: System, kept: Kept, max_states: int) -> _Examined:
         """The views of a level; again without the ghosts that turn out not to tell the numbers of their counters."""
         third = family.has_third if level is Level.PAIRS else family.has_several
-        broken: frozenset[str] = frozenset()
+        ghosts = whole.ghosts
         while True:
-            system = system_of(self.scope, family, without_ghosts=broken)
-            views = Views(Spaces(system), level, third=third, max_states=self.max_states, progress=self.progress)
-            found = {system.machines[ghost.counter].name for ghost in views.broken_ghosts()}
-            if not found:
+            system = projected(dataclasses.replace(whole, ghosts=ghosts), kept)
+            views = Views(Spaces(system), level, third=third, max_states=max_states, progress=self.progress)
+            broken = {system.machines[ghost.counter].name for ghost in views.broken_ghosts()}
+            if not broken:
                 self.views[level] = self.views.get(level, 0) + len(views)
                 return _Examined(system, views)
-            broken |= found
+            ghosts = tuple(ghost for ghost in ghosts if whole.machines[ghost.counter].name not in broken)
 
 
 class _Examined:
@@ -227,32 +298,26 @@ class _Examined:
         return Rest(self.views)
 
 
-def _reason(examined: _Examined, watchers: Sequence[Watcher], level: Level) -> str:
-    """Why an anomaly is not proved; empty where none of the machines that watch for it shows it."""
-    try:
-        reasons = [_shown(examined, watcher, level) for watcher in watchers]
-    except NotProvedError as reason:
-        return str(reason)
-    return next((reason for reason in reasons if reason), "")
-
-
-def _shown(examined: _Examined, watcher: Watcher, level: Level) -> str:
-    """How ``watcher`` shows its anomaly; empty if it does not."""
+def _shown(examined: _Examined, watcher: Watcher, level: Level) -> Shown | None:
+    """How ``watcher`` shows its anomaly; ``None`` if it does not."""
     slots: Sequence[int | None] = range(level.slots) if watcher.of_message else (None,)
     reached = [watched(examined.graph, watcher.table, slot) for slot in slots]
     causes = None
     if level is Level.PAIRS:
         of_messages = examined.causes
         causes = Causes(examined.graph, watcher.table, of_messages) if watcher.of_message else of_messages
-    if any(_is_marked(reached, causes, state) for state in watcher.marked):
-        if _is_within_a_bound(examined, watcher):
-            return ""
-        return f"{watcher.table.name} is marked in a view at the level {level}"
+    for state in sorted(watcher.marked):
+        if _is_marked(reached, causes, state) and not _is_within_a_bound(examined, watcher):
+            views = [np.flatnonzero(of_slot[:, state]) for of_slot in reached]
+            reason = f"{watcher.table.name} is marked in a view at the level {level}"
+            return Shown(reason, watcher, slots, state, views, ())
     if watcher.at_rest:
         of_slots = reached if watcher.of_message else reached * level.slots
-        if examined.rest.is_possible(of_slots, watcher.at_rest, of_system=not watcher.of_message, causes=causes):
-            return f"{watcher.table.name} is marked in a view that may be at rest, at the level {level}"
-    return ""
+        word = examined.rest.first_word(of_slots, watcher.at_rest, of_system=not watcher.of_message, causes=causes)
+        if word is not None:
+            reason = f"{watcher.table.name} is marked in a view that may be at rest, at the level {level}"
+            return Shown(reason, watcher, slots, word.state, word.views, word.beside, at_rest=True)
+    return None
 
 
 def _is_marked(reached: Sequence[Reached], causes: Causes | None, state: int) -> bool:

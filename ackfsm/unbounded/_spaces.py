@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.unbounded import _compiled
+from ackfsm.unbounded._kernel import PartArrays
 from ackfsm.unbounded._tables import Column, Table
 
-__all__ = ["REFUSED", "Ints", "Space"]
+__all__ = ["REFUSED", "Ints", "Space", "empty_lookup", "with_room"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -27,64 +31,63 @@ class Space:
     """
 
     def __init__(self, tables: Sequence[Table], steps: Iterable[Mapping[int, Column]]) -> None:
-        self._steps = [[(machine, np.array(column, np.int16)) for machine, column in step.items()] for step in steps]
-        self._numbers: dict[bytes, int] = {}
-        self._states = np.zeros((_ROOM, len(tables)), np.int16)
-        self._after = np.full((len(self._steps), _ROOM), REFUSED, np.int64)
-        self._expanded = np.zeros(_ROOM, np.bool_)
         self.tables = tuple(tables)
-        self._number(np.array([table.initial for table in tables], np.int16))
+        parts = [sorted(step.items()) for step in steps]
+        columns = [column for step in parts for _, column in step]
+        self.arrays = PartArrays(
+            states=np.zeros((_ROOM, len(tables)), np.int16),
+            hashes=np.zeros(_ROOM, np.int64),
+            after=np.full((_ROOM, len(parts)), REFUSED, np.int32),
+            expanded=np.zeros(_ROOM, np.bool_),
+            table=empty_lookup(_ROOM),
+            used=np.zeros(1, np.int64),
+            first=np.array([0, *itertools.accumulate(map(len, parts))], np.int64),
+            machine=np.array([machine for step in parts for machine, _ in step], np.int64),
+            column=np.array([0, *itertools.accumulate(map(len, columns))], np.int64)[:-1],
+            columns=np.array([state for column in columns for state in column], np.int16),
+        )
+        _compiled.begin(self.arrays, np.array([table.initial for table in tables], np.int16))
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return int(self.arrays.used[0])
 
     @property
     def states(self) -> npt.NDArray[np.int16]:
         """A row for each number: the states of the machines."""
-        return self._states[: len(self)]
+        return cast("npt.NDArray[np.int16]", self.arrays.states[: len(self)])
 
     @property
-    def after(self) -> npt.NDArray[np.int64]:
-        """For each step a row: the number of the next state for each number that has been expanded."""
-        return self._after[:, : len(self)]
+    def after(self) -> npt.NDArray[np.int32]:
+        """For each number that has been expanded a row: the number of the next state by each step."""
+        return cast("npt.NDArray[np.int32]", self.arrays.after[: len(self)])
 
     def number(self, states: Sequence[int]) -> int | None:
         """The number of a state; ``None`` for one that was not met."""
-        return self._numbers.get(np.array(states, np.int16).tobytes())
+        found = int(_compiled.number_of(self.arrays, np.array(states, np.int16)))
+        return None if found < 0 else found
 
-    def expand(self, numbers: Ints) -> None:
-        """See to it that the next states of these are known."""
-        new = np.unique(numbers[~self._expanded[numbers]])
-        if not new.size:
+    def make_room(self) -> None:
+        """See to it that one more state can be expanded."""
+        arrays = self.arrays
+        room, needed = len(arrays.hashes), len(self) + arrays.after.shape[1]
+        if needed <= room:
             return
-        self._expanded[new] = True
-        for step, parts in enumerate(self._steps):
-            self._take(step, parts, new)
+        more = max(room, needed - room)
+        self.arrays = arrays._replace(
+            states=with_room(arrays.states, more, 0),
+            hashes=with_room(arrays.hashes, more, 0),
+            after=with_room(arrays.after, more, REFUSED),
+            expanded=with_room(arrays.expanded, more, 0),
+            table=empty_lookup(room + more),
+        )
+        _compiled.look_up_states(self.arrays)
 
-    def _take(self, step: int, parts: Sequence[tuple[int, npt.NDArray[np.int16]]], new: Ints) -> None:
-        before = self._states[new]
-        after = before.copy()
-        for machine, column in parts:
-            after[:, machine] = column[before[:, machine]]
-        enabled = (after >= 0).all(axis=1)
-        moved = (after != before).any(axis=1)
-        targets = np.where(enabled, new, REFUSED)
-        for at in np.flatnonzero(enabled & moved):
-            targets[at] = self._number(after[at])
-        self._after[step, new] = targets
 
-    def _number(self, state: npt.NDArray[np.int16]) -> int:
-        key = state.tobytes()
-        found = self._numbers.get(key)
-        if found is None:
-            found = self._numbers[key] = len(self._numbers)
-            if found == len(self._expanded):
-                self._grow()
-            self._states[found] = state
-        return found
+def with_room(array: Any, more: int, value: int) -> Any:
+    """``array`` with room for ``more`` rows, which are all ``value``."""
+    return np.concatenate([array, np.full((more, *array.shape[1:]), value, array.dtype)])
 
-    def _grow(self) -> None:
-        room = len(self._expanded)
-        self._states = np.concatenate([self._states, np.zeros_like(self._states)])
-        self._after = np.concatenate([self._after, np.full_like(self._after, REFUSED)], axis=1)
-        self._expanded = np.concatenate([self._expanded, np.zeros(room, np.bool_)])
+
+def empty_lookup(room: int) -> npt.NDArray[np.int32]:
+    """A table that finds ``room`` numbers by what they hash to."""
+    return np.full(2 * (1 << (room - 1).bit_length()), -1, np.int32)

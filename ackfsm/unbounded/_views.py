@@ -13,19 +13,24 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.terms import DefectError
+from ackfsm.unbounded import _compiled
 from ackfsm.unbounded._columns import Ghost
 from ackfsm.unbounded._ghosts import LOST
+from ackfsm.unbounded._kernel import BITS, Edges, PartArrays, StepArrays, ViewArrays
 from ackfsm.unbounded._reasons import NotProvedError
-from ackfsm.unbounded._spaces import Ints, Space
+from ackfsm.unbounded._spaces import Ints, Space, empty_lookup, with_room
 from ackfsm.unbounded._steps import Level, Spaces, Step, steps_of
 from ackfsm.unbounded._tables import Role
 
 __all__ = ["Views", "pack_views"]
 
-Words = npt.NDArray[np.uint64]
+Words = npt.NDArray[np.int64]
+"""Events as bits, in words of 64."""
 
-_BITS = 21
 _WORD = 64
+_ROOM = 1 << 10
+_BATCH = 1 << 16
 _NO_LIMIT = 1 << 40
 _POSITIONS = {
     1: ((Role.EARLIER,), (Role.LATER,)),
@@ -41,7 +46,7 @@ def pack_views(machines: Ints, slots: Sequence[Ints]) -> Ints:
     """
     packed = machines
     for slot in slots:
-        packed = (packed << _BITS) | slot
+        packed = (packed << BITS) | slot
     return packed
 
 
@@ -60,22 +65,25 @@ class Views:
         self.spaces = spaces
         self.level = level
         self.steps = steps_of(spaces, level, third=third and level is not Level.ALONE)
-        self._within = [step for step in self.steps if not step.third]
-        self._thirds = [step for step in self.steps if step.third]
         self._max_states = max_states
         self._progress = progress
         self._words = (len(spaces.system.events) + _WORD - 1) // _WORD
-        self.packed: Ints = np.zeros(1, np.int64)
-        self._done: Words = np.zeros((1, len(_POSITIONS[level.slots]), self._words), np.uint64)
+        self._step_arrays = _step_arrays(spaces, level, self.steps)
+        self.arrays = _first_view(level.slots, len(_POSITIONS[level.slots]), self._words)
         self._find()
 
     def __len__(self) -> int:
-        return len(self.packed)
+        return int(self.arrays.used[0])
+
+    @property
+    def packed(self) -> Ints:
+        """The views, each as one number."""
+        return cast("Ints", self.arrays.packed[: len(self)])
 
     @property
     def machines(self) -> Ints:
         """The state of the system's machines in each view."""
-        return self.packed >> (_BITS * self.level.slots)
+        return self.packed >> (BITS * self.level.slots)
 
     @property
     def slots(self) -> list[Ints]:
@@ -85,36 +93,34 @@ class Views:
     @property
     def first(self) -> int:
         """Where the first view is: every machine in its first state."""
-        return int(self.index(np.zeros(1, np.int64))[0])
+        return 0
 
     def index(self, packed: Ints) -> Ints:
         """Where these views are among the views; -1 for those that are not."""
-        at = np.minimum(np.searchsorted(self.packed, packed), len(self.packed) - 1)
-        return np.where(self.packed[at] == packed, at, -1)
+        return np.array([_compiled.index_of(self.arrays.packed, self.arrays.table, view) for view in packed], np.int64)
 
-    def after(self, step: Step, views: Ints) -> tuple[Ints, Ints]:
-        """Which of ``views`` (packed) the step leads on from, and where to, packed; what is unreal is left out."""
-        slots = self.level.slots
-        target = self.spaces.machines.after[step.system, views >> (_BITS * slots)]
-        at = np.flatnonzero(target >= 0)
-        parts = [target[at]]
-        for number, of_slot in zip(step.slots, _slots(views[at], slots), strict=True):
-            parts.append(self.spaces.message.after[number, of_slot])
-        enabled = np.ones(len(at), np.bool_)
-        for part in parts[1:]:
-            enabled &= part >= 0
-        machines, *messages = (part[enabled] for part in parts)
-        real = self._real(machines, messages)
-        return at[enabled][real], pack_views(machines[real], [message[real] for message in messages])
+    def edges(self) -> Edges:
+        """The steps between the views.
 
-    def may_happen(self, step: Step, views: Ints) -> Ints:
-        """Those of ``views`` (by their index) in which the step is possible, as far as others are concerned."""
-        if not step.third:
-            return views
-        position = _POSITIONS[self.level.slots].index(step.roles)
-        word, bit = divmod(step.event, _WORD)
-        possible: npt.NDArray[np.bool_] = (self._done[views, position, word] >> np.uint64(bit)) & np.uint64(1) == 1
-        return views[possible]
+        Raises :class:`ackfsm.terms.DefectError` if one of them leads out of the views, which should be closed.
+        """
+        first = np.zeros(len(self) + 1, np.int64)
+        _compiled.count_edges(*self._all_arrays(), first)
+        edges = Edges(
+            first,
+            np.zeros(first[-1], np.int16),
+            np.zeros(first[-1], np.int32),
+            np.zeros((len(self), (len(self.steps) + _WORD - 1) // _WORD), np.int64),
+        )
+        if not _compiled.find_edges(*self._all_arrays(), edges):
+            raise DefectError(
+                "a step leads out of the views for any number of messages, which should be closed under it"
+            )
+        return edges
+
+    def _all_arrays(self) -> tuple[PartArrays, PartArrays, StepArrays, ViewArrays, Ints]:
+        machines, message = self.spaces.machines.arrays, self.spaces.message.arrays
+        return machines, message, self._step_arrays, self.arrays, np.empty(len(self.steps), np.int64)
 
     def broken_ghosts(self) -> list[Ghost]:
         """The ghosts of which some view shows that the sum of them is perhaps not the number of the counter."""
@@ -132,78 +138,85 @@ class Views:
             values = self.spaces.message.states[slot, ghost.ghost]
             if (values == LOST).any():
                 return True
-            downs = np.zeros(self._words, np.uint64)
+            downs = np.zeros(self._words, np.int64)
             for event in ghost.moves.down:
-                downs[event // _WORD] |= np.uint64(1 << event % _WORD)
+                downs[event // _WORD] |= np.left_shift(np.int64(1), event % _WORD)
             owned = self.owned(machines, slot) & downs
             if (owned.any(axis=1) & counts & (values == 0)).any():
                 return True
         return False
 
     def _find(self) -> None:
-        new = self.packed
+        closed = gathered = 0
         while True:
-            while new.size:
-                new = self._insert(self._closer(new))
-            new = self._insert(self._by_others())
-            if not new.size:
+            closed = self._close(closed)
+            if not any(step.third for step in self.steps):
+                return
+            gathered = self._gather(gathered)
+            self._spread()
+            if closed == len(self):
                 return
 
-    def _closer(self, views: Ints) -> list[Ints]:
-        self._expand(views)
-        return [self.after(step, views)[1] for step in self._within]
+    def _close(self, position: int) -> int:
+        while position < len(self):
+            position = _compiled.close(
+                *self._all_arrays(),
+                *(position, position + _BATCH),
+            )
+            self._make_room()
+        return position
 
-    def _expand(self, views: Ints) -> None:
-        self.spaces.machines.expand(views >> (_BITS * self.level.slots))
-        for slot in _slots(views, self.level.slots):
-            self.spaces.message.expand(slot)
-        if max(len(self.spaces.machines), len(self.spaces.message)) >= 1 << _BITS:
-            raise NotProvedError(f"there are more than {1 << _BITS:,} states of one part of the system")
+    def _gather(self, position: int) -> int:
+        owned = self.enabled_by_system(), self.enabled_by_message(Role.OWN)
+        while position < len(self):
+            position = _compiled.gather(*owned, self.level.slots, self.arrays, position)
+            self._make_room()
+        return position
 
-    def _insert(self, found: list[Ints]) -> Ints:
-        every = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
-        new = every[self.index(every) < 0]
-        if new.size:
-            at = np.searchsorted(self.packed, new)
-            self.packed = np.insert(self.packed, at, new)
-            self._done = np.insert(self._done, at, np.uint64(0), axis=0)
-            if self._progress is not None:
-                self._progress(len(self))
+    def _spread(self) -> None:
+        position, last, chaos = 0, len(self), int(self.level is Level.CHAOS)
+        while position < last:
+            position = _compiled.spread(
+                *self._all_arrays(),
+                *(position, min(last, position + _BATCH), chaos),
+            )
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """See to it that each of what grows has room for one more view and its steps; end where there are too many."""
+        if self._progress is not None:
+            self._progress(len(self))
         if len(self) > self._max_states:
             raise NotProvedError(f"there are more than {self._max_states:,} views at the level {self.level}")
-        return new
+        for space in (self.spaces.machines, self.spaces.message):
+            space.make_room()
+            if len(space) >= 1 << BITS:
+                raise NotProvedError(f"there are more than {1 << BITS:,} states of one part of the system")
+        room, needed = len(self.arrays.packed), len(self) + len(self.steps)
+        if needed > room:
+            self._grow(max(room, needed - room))
+        halves = len(self.arrays.halves)
+        if self.arrays.used[1] + self.level.slots > halves:
+            self._grow_halves(halves)
 
-    def _by_others(self) -> list[Ints]:
-        """The views after what messages do that the view does not hold, where that was not possible before."""
-        if not self._thirds:
-            return []
-        allowed = self._allowed()
-        fresh = allowed & ~self._done
-        self._done = allowed
-        found = []
-        touched = np.flatnonzero(fresh.any(axis=(1, 2)))
-        fresh, views = fresh[touched], self.packed[touched]
-        for step in self._thirds:
-            position = _POSITIONS[self.level.slots].index(step.roles)
-            word, bit = divmod(step.event, _WORD)
-            possible = (fresh[:, position, word] >> np.uint64(bit)) & np.uint64(1) == 1
-            found.append(self.after(step, views[possible])[1])
-        return found
+    def _grow(self, more: int) -> None:
+        arrays = self.arrays
+        table = empty_lookup(len(arrays.packed) + more)
+        _compiled.look_up(arrays.packed, len(self), table)
+        self.arrays = arrays._replace(
+            packed=with_room(arrays.packed, more, 0),
+            done=with_room(arrays.done, more, 0),
+            half=with_room(arrays.half, more, 0),
+            table=table,
+        )
 
-    def _allowed(self) -> Words:
-        """For each view and each place of another message the events, as bits, that are possible there."""
-        machines, slots = self.machines, self.slots
-        places = _POSITIONS[self.level.slots]
-        if self.level is Level.CHAOS:
-            return np.full((len(self), len(places), self._words), ~np.uint64(0))
-        if self.level is Level.LOCAL:
-            owned = _any_of(machines, self.owned(machines, slots[0]), machines)
-            return np.repeat(owned[:, None, :], len(places), axis=1)
-        halves = [pack_views(machines, [slot]) for slot in slots]
-        owns = [self.owned(machines, slot) for slot in slots]
-        before = [_any_of(halves[1], owns[0], half) for half in halves]
-        behind = [_any_of(halves[0], owns[1], half) for half in halves]
-        return np.stack([before[0] & before[1], behind[0] & before[1], behind[0] & behind[1]], axis=1)
+    def _grow_halves(self, more: int) -> None:
+        arrays = self.arrays
+        table = empty_lookup(len(arrays.halves) + more)
+        _compiled.look_up(arrays.halves, int(arrays.used[1]), table)
+        self.arrays = arrays._replace(
+            owned=with_room(arrays.owned, more, 0), halves=with_room(arrays.halves, more, 0), half_table=table
+        )
 
     def enabled_by_system(self) -> Words:
         """For each state of the system's machines the events, as bits, that they let happen."""
@@ -216,17 +229,6 @@ class Views:
         steps = [(event, number) for (its, event), number in self.spaces.message_steps.items() if its is role]
         return _as_bits(self.spaces.message, steps, self._words)
 
-    def _real(self, machines: Ints, messages: Sequence[Ints]) -> npt.NDArray[np.bool_]:
-        """Whether no counter is below what the messages of the view have counted."""
-        real = np.ones(len(machines), np.bool_)
-        for ghost in self.spaces.system.ghosts:
-            counted = np.zeros(len(machines), np.int64)
-            for message in messages:
-                values = self.spaces.message.states[message, ghost.ghost]
-                counted += np.where(values == LOST, 0, values)
-            real &= counted <= self._limits(ghost)[machines]
-        return real
-
     def _limits(self, ghost: Ghost) -> Ints:
         limits = self.spaces.system.machines[ghost.counter].limits
         highest = np.array([_NO_LIMIT if limit is None else limit for limit in limits], np.int64)
@@ -234,21 +236,49 @@ class Views:
 
 
 def _slots(packed: Ints, slots: int) -> list[Ints]:
-    mask = (1 << _BITS) - 1
-    return [(packed >> (_BITS * (slots - 1 - slot))) & mask for slot in range(slots)]
+    mask = (1 << BITS) - 1
+    return [(packed >> (BITS * (slots - 1 - slot))) & mask for slot in range(slots)]
 
 
 def _as_bits(space: Space, steps: Sequence[tuple[int, int]], words: int) -> Words:
-    found = np.zeros((len(space), words), np.uint64)
+    found = np.zeros((len(space), words), np.int64)
     for event, number in steps:
-        found[:, event // _WORD] |= (space.after[number] >= 0).astype(np.uint64) << np.uint64(event % _WORD)
+        found[:, event // _WORD] |= np.left_shift((space.after[:, number] >= 0).astype(np.int64), event % _WORD)
     return found
 
 
-def _any_of(groups: Ints, words: Words, asked: Ints) -> Words:
-    """For each of ``asked`` the bits of all ``words`` of its group; none where there is no such group."""
-    order = np.argsort(groups, kind="stable")
-    names, first = np.unique(groups[order], return_index=True)
-    joined = np.bitwise_or.reduceat(words[order], first, axis=0)
-    at = np.minimum(np.searchsorted(names, asked), len(names) - 1)
-    return np.where((names[at] == asked)[:, None], joined[at], np.uint64(0))
+def _step_arrays(spaces: Spaces, level: Level, steps: Sequence[Step]) -> StepArrays:
+    places = _POSITIONS[level.slots]
+    rows = [
+        (step.event, step.system, *(step.slots * 2)[:2], places.index(step.roles) if step.third else -1)
+        for step in steps
+    ]
+    ghosts = spaces.system.ghosts
+    limits = [spaces.system.machines[ghost.counter].limits for ghost in ghosts]
+    table = np.full((len(ghosts), max(map(len, limits), default=0)), _NO_LIMIT, np.int64)
+    for number, of_ghost in enumerate(limits):
+        table[number, : len(of_ghost)] = [_NO_LIMIT if limit is None else limit for limit in of_ghost]
+    return StepArrays(
+        slots=level.slots,
+        steps=np.array(rows, np.int64).reshape(len(rows), 5),
+        counters=np.array([ghost.counter for ghost in ghosts], np.int64),
+        ghosts=np.array([ghost.ghost for ghost in ghosts], np.int64),
+        limits=table,
+        lost=LOST,
+    )
+
+
+def _first_view(slots: int, places: int, words: int) -> ViewArrays:
+    table = empty_lookup(_ROOM)
+    arrays = ViewArrays(
+        packed=np.zeros(_ROOM, np.int64),
+        done=np.zeros((_ROOM, places, words), np.int64),
+        table=table,
+        used=np.array([1, 0], np.int64),
+        half=np.zeros((_ROOM, slots), np.int32),
+        owned=np.zeros((_ROOM, 2, words), np.int64),
+        halves=np.zeros(_ROOM, np.int64),
+        half_table=empty_lookup(_ROOM),
+    )
+    _compiled.look_up(arrays.packed, 1, table)
+    return arrays

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ackfsm.unbounded._reasons import NotProvedError
 
-__all__ = ["Letter", "word_exists"]
+__all__ = ["Letter", "best_letters", "find_word", "letters_at_rest", "word_exists"]
 
-_MOST = 5_000
+_MOST = 400
 """A search for a word that keeps more beginnings than this is given up, and nothing is concluded."""
 
 
@@ -81,23 +81,33 @@ class _Scan(NamedTuple):
 def word_exists(
     left: Collection[Letter], marked: Letter, right: Collection[Letter], *, system: int, counted: int
 ) -> bool:
-    """Whether a word of letters of ``left``, then ``marked``, then letters of ``right``, is at rest.
+    """Whether :func:`find_word` finds a word."""
+    return find_word(left, marked, right, system=system, counted=counted) is not None
 
-    That is one in which each letter's needs are refused by a letter on the proper side of it, all events ``system`` are
-    refused by some letter, and all counters ``counted`` are held by some letter.
+
+def find_word(
+    left: Collection[Letter], marked: Letter, right: Collection[Letter], *, system: int, counted: int
+) -> frozenset[Letter] | None:
+    """The letters beside ``marked`` of a word at rest: some of ``left``, then ``marked``, then some of ``right``.
+
+    At rest is a word in which each letter's needs are refused by a letter on the proper side of it, all events
+    ``system`` are refused by some letter, and all counters ``counted`` are held by some letter.  ``None`` if there is
+    none.
 
     Raises :class:`NotProvedError` where the search takes too long.
     """
     asked = functools.reduce(operator.or_, (letter.needs for letter in (marked, *left, *right)), 0)
+    whole = {letter.limited(asked, system, counted): letter for letter in (*left, *right)}
     left, right = ({letter.limited(asked, system, counted) for letter in letters} for letters in (left, right))
     left, right = _useful(left, marked, right)
     if not _conceivable(left, marked, right, system, counted):
-        return False
-    first = {scan.read(marked) for scan in _best({_Scan(0, 0, 0, 0)}, left)}
-    return any(
-        not scan.owed and scan.system & system == system and scan.counted & counted == counted
-        for scan in _best(first, right)
-    )
+        return None
+    beginnings = _best({_Scan(0, 0, 0, 0): frozenset()}, left)
+    first = {scan.read(marked): letters for scan, letters in beginnings.items()}
+    for scan, letters in _best(first, right).items():
+        if not scan.owed and scan.system & system == system and scan.counted & counted == counted:
+            return frozenset(whole[letter] for letter in letters)
+    return None
 
 
 def _useful(
@@ -111,7 +121,7 @@ def _useful(
         kept = [letter for letter in before if not letter.needs & ~(_later(before) | by_all)]
         kept_behind = [letter for letter in behind if not letter.needs & ~(by_left | _earlier(behind))]
         if len(kept) == len(before) and len(kept_behind) == len(behind):
-            return _maximal(before), _maximal(behind)
+            return best_letters(before), best_letters(behind)
         before, behind = kept, kept_behind
 
 
@@ -123,7 +133,20 @@ def _earlier(letters: Collection[Letter]) -> int:
     return functools.reduce(operator.or_, (letter.earlier for letter in letters), 0)
 
 
-def _maximal(letters: Collection[Letter]) -> Sequence[Letter]:
+def letters_at_rest(letters: Collection[Letter], others: Collection[Letter]) -> Collection[Letter]:
+    """Those of ``letters`` whose needs ``others``, on either side, may refuse.
+
+    If they are the same, only those are left whose needs others that are left may refuse.
+    """
+    while True:
+        refused = _later(others) | _earlier(others)
+        kept = [letter for letter in letters if not letter.needs & ~refused]
+        if letters is not others or len(kept) == len(letters):
+            return kept
+        letters = others = kept
+
+
+def best_letters(letters: Iterable[Letter]) -> Sequence[Letter]:
     """Those to which no other one is preferable: any word stays at rest with a preferable letter in its place."""
     found: list[Letter] = []
     for letter in letters:
@@ -143,18 +166,26 @@ def _conceivable(
     return not (system or counted or marked.needs & ~(_later(left) | _earlier(right)))
 
 
-def _best(start: Collection[_Scan], letters: Collection[Letter]) -> Collection[_Scan]:
-    """What reading any of ``letters``, any number of times, leads to, but for what something else is as good as."""
-    found: list[_Scan] = list(start)
+def _best(start: Mapping[_Scan, frozenset[Letter]], letters: Collection[Letter]) -> Mapping[_Scan, frozenset[Letter]]:
+    """What reading any of ``letters``, any number of times, leads to, but for what something else is as good as.
+
+    With each the letters that were read.
+    """
+    found = dict(start)
     new = list(start)
     while new:
         scan = new.pop()
+        if scan not in found:
+            continue
         for letter in letters:
             after = scan.read(letter)
             if not any(other.is_as_good_as(after) for other in found):
-                found = [other for other in found if not after.is_as_good_as(other)]
-                found.append(after)
+                read = found[scan] | {letter}
+                found = {other: those for other, those in found.items() if not after.is_as_good_as(other)}
+                found[after] = read
                 new.append(after)
+                if scan not in found:
+                    break
         if len(found) > _MOST:
             raise NotProvedError(f"the search for messages at rest has come to {_MOST:,} beginnings of words")
     return found

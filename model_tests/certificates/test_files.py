@@ -87,7 +87,7 @@ def _changes() -> Iterator[tuple[str, Callable[[dict[str, Any], dict[str, Any]],
     yield "negative", lambda _, body: body["invariants"][0]["views"][1].__setitem__(0, -9), "does not describe"
     yield "beyond", lambda _, body: body["invariants"][0]["views"][1].__setitem__(-1, 1 << 20), "does not describe"
     yield "states", lambda _, body: body["invariants"][0]["message"][0]["in"].__setitem__(0, 99), "no state has"
-    yield "machines", lambda _, body: body["invariants"][0].update(system=[]), "without states"
+    yield "machines", lambda _, body: body["invariants"][0].update(system=[]), "a state that it does not describe"
     yield "ghosts", lambda _, body: body["invariants"][0].update(ghosts=["entry"]), "ghosts are not the last"
 
 

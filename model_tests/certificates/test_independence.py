@@ -22,7 +22,7 @@ from ackfsm.certificates._words import Letter, can_rest
 from ackfsm.network import observers_of
 from ackfsm.tables import Counter, EventRef, Machine
 from ackfsm.terms import Fault, Profile
-from ackfsm.unbounded import Level, _prove, _rest, _views
+from ackfsm.unbounded import Level, _compiled, _prove, _rest, _views
 from ackfsm.unbounded._causes import Causes
 from ackfsm.unbounded._certify import invariant_of
 from ackfsm.unbounded._columns import Scope, system_of, watchers_of
@@ -31,7 +31,7 @@ from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._steps import Spaces, steps_of
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._watching import watched
-from model_tests.support.checker.certified import FEW, certified, verified
+from model_tests.support.checker.certified import FEW, certified, claiming, verified
 from model_tests.support.checker.projected import fading, wary
 from model_tests.support.tables import row as table_row
 from model_tests.support.tables import shipped
@@ -188,7 +188,7 @@ def _no_marks(patch: Patch) -> None:
 
 def _no_words(patch: Patch) -> None:
     """No system is ever at rest."""
-    patch.setattr(_rest, "word_exists", lambda *_args, **_more: False)
+    patch.setattr(_rest, "find_word", lambda *_args, **_more: None)
 
 
 def _one_family(patch: Patch) -> None:
@@ -226,9 +226,8 @@ def test_what_a_broken_search_proves_is_refuted(defect: Callable[[Patch], None],
 def test_others_that_are_asked_for_too_much_are_noticed(level: Level, monkeypatch: Patch) -> None:
     """The search takes messages that a view does not hold to own no event."""
     settings = {"ack_mode": "CLIENT_ACKNOWLEDGE", "client_ack_scope": "up_to"}
-    allowed = _views.Views._allowed  # noqa: SLF001 - the defect
     with monkeypatch.context() as patch:
-        patch.setattr(_views.Views, "_allowed", lambda self: np.zeros_like(allowed(self)))
+        patch.setattr(_compiled, "gather", lambda *args: int(args[3].used[0]))
         certificate = certified("jms", settings, ["phantom", "resurrection"], levels=[level])
     found = verified(certificate)
     assert certificate.proved
@@ -239,11 +238,14 @@ def test_others_that_are_asked_for_too_much_are_noticed(level: Level, monkeypatc
 def test_ghosts_that_leave_out_too_much_are_noticed(monkeypatch: Patch) -> None:
     """A view in which messages have counted as much as there is would be taken to be unreal."""
     settings = {"prefetch": 5}
-    limits = _views.Views._limits  # noqa: SLF001 - the defect
+    arrays = _views._step_arrays  # noqa: SLF001 - the defect
+
+    def lower(*args: Any) -> Any:
+        found = arrays(*args)
+        return found._replace(limits=np.where(found.limits > 2, 0, found.limits))
+
     with monkeypatch.context() as patch:
-        patch.setattr(
-            _views.Views, "_limits", lambda self, ghost: np.where(limits(self, ghost) > 2, 0, limits(self, ghost))
-        )
+        patch.setattr(_views, "_step_arrays", lower)
         certificate = certified("qpid", settings, ["phantom", "prefetch_overrun"])
     found = verified(certificate)
     assert certificate.proved
@@ -321,7 +323,7 @@ def test_a_bound_that_is_not_kept_is_noticed(defect: Callable[[Machine], Machine
 
 def _forged(certificate: Certificate, proved: tuple[str, ...]) -> Certificate:
     """The same views, which are said to prove more."""
-    invariants = tuple(dataclasses.replace(each, anomalies=proved) for each in certificate.invariants)
+    invariants = tuple(claiming(each, proved) for each in certificate.invariants)
     return dataclasses.replace(certificate, proved=proved, not_covered={}, invariants=invariants)
 
 
@@ -340,7 +342,7 @@ def test_a_message_means_for_rest_what_the_search_says(profile: str, level: Leve
     specification, configuration = shipped(), shipped().configure(profile)
     scope, family = Scope(specification, configuration, FEW), Family(2, None)
     searched = _views.Views(Spaces(system_of(scope, family)), level, third=True, max_states=100_000)
-    invariant = invariant_of(searched, family, ["loss"])
+    invariant = invariant_of(searched, family, [])
     question = Question(
         specification, configuration, FEW, frozenset(), frozenset(), observers_of(specification, ["loss"])
     )

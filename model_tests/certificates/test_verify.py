@@ -10,7 +10,7 @@ import pytest
 from ackfsm.certificates import Certificate, Invariant, Level, Way, _words
 from ackfsm.terms import Fault, InputError
 from ackfsm.unbounded import Level as SearchLevel
-from model_tests.support.checker.certified import FEW, certified, verified
+from model_tests.support.checker.certified import FEW, certified, claiming, verified
 
 ALL_LEVELS = (SearchLevel.CHAOS, SearchLevel.LOCAL, SearchLevel.PAIRS)
 
@@ -104,7 +104,7 @@ def test_a_view_that_is_marked_is_refuted() -> None:
         possible,
         proved=both,
         not_covered={},
-        invariants=tuple(dataclasses.replace(each, anomalies=both) for each in possible.invariants),
+        invariants=tuple(claiming(each, both) for each in possible.invariants),
     )
     found = verified(changed)
     assert set(found.refuted) == {"duplicate"}
@@ -145,7 +145,7 @@ def test_a_mark_at_rest_is_refuted() -> None:
     )
     assert certificate.proved == ("phantom",)
     both = ("phantom", "unprocessed")
-    invariants = tuple(dataclasses.replace(each, anomalies=both) for each in certificate.invariants)
+    invariants = tuple(claiming(each, both) for each in certificate.invariants)
     found = verified(dataclasses.replace(certificate, proved=both, not_covered={}, invariants=invariants))
     assert "can be at rest" in found.refuted["unprocessed"]
     assert "phantom" not in found.refuted

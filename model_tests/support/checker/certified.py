@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ackfsm.certificates import Certificate, Verification, verify_certificate
+from ackfsm.certificates import Certificate, Invariant, Verification, verify_certificate
+from ackfsm.network import observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault
 from ackfsm.unbounded import Level, prove
 from model_tests.support.tables import shipped
 
-__all__ = ["FEW", "certified", "verified"]
+__all__ = ["FEW", "certified", "claiming", "verified"]
 
 FEW = frozenset({Fault.CONSUMER_LINK_LOSS})
 
@@ -24,8 +26,9 @@ def certified(  # noqa: PLR0913 - what is proved, of what, and how
     actions: Collection[str] = (),
     levels: Sequence[Level] = (Level.CHAOS,),
     tables: Specification | None = None,
+    localize: bool = False,
 ) -> Certificate:
-    """The certificate of all that is proved of a configuration at these levels."""
+    """The certificate of all that is proved of a configuration at these levels, by default with all machines."""
     specification = tables or shipped()
     configuration = specification.configure(profile, settings or {})
     proof = prove(
@@ -36,6 +39,7 @@ def certified(  # noqa: PLR0913 - what is proved, of what, and how
         actions=actions,
         levels=levels,
         keep_invariants=True,
+        localize=localize,
     )
     return Certificate(
         tables=specification.digest,
@@ -54,3 +58,9 @@ def certified(  # noqa: PLR0913 - what is proved, of what, and how
 def verified(certificate: Certificate, tables: Specification | None = None) -> Verification:
     """What comes of looking through it."""
     return verify_certificate(certificate, tables or shipped())
+
+
+def claiming(invariant: Invariant, anomalies: Collection[str]) -> Invariant:
+    """The same views, which are said to show that none of ``anomalies`` can happen; of a message of one copy."""
+    watchers = tuple((str(name), monitor.machine.name) for name, monitor in observers_of(shipped(), anomalies))
+    return dataclasses.replace(invariant, watchers=watchers)

@@ -1,0 +1,49 @@
+"""The inner loops of views compiled by Numba; importing this module imports Numba."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ackfsm.numba_cache import compiled
+from ackfsm.unbounded import _kernel
+
+__all__ = [
+    "begin",
+    "close",
+    "count_edges",
+    "find_edges",
+    "gather",
+    "index_of",
+    "look_up",
+    "look_up_states",
+    "number_of",
+    "spread",
+    "trace",
+    "track",
+    "watch",
+]
+
+_known: dict[str, Any] = {}
+_compiled = functools.partial(compiled, known=_known)
+
+for _function in (
+    *(_kernel.hash_of, _kernel.share_of, _kernel.hash_of_states, _kernel.is_after, _kernel.find_state),
+    *(_kernel.insert, _kernel.find_targets, _kernel.allowed_at, _kernel.has_bit),
+):
+    _compiled(_function)
+
+_compiled(_kernel.expand)
+look_up = _compiled(_kernel.look_up)
+look_up_states = _compiled(_kernel.look_up_states)
+begin = _compiled(_kernel.begin)
+number_of = _compiled(_kernel.number_of)
+index_of = _compiled(_kernel.index_of)
+close = _compiled(_kernel.close)
+gather = _compiled(_kernel.gather)
+spread = _compiled(_kernel.spread)
+count_edges = _compiled(_kernel.count_edges)
+find_edges = _compiled(_kernel.find_edges)
+watch = _compiled(_kernel.watch)
+trace = _compiled(_kernel.trace)
+track = _compiled(_kernel.track)

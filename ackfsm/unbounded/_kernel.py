@@ -1,0 +1,527 @@
+"""The inner loops of views: states of parts, the fixpoint, the steps between views, and products with what watches.
+
+All functions mean the same to Python and to Numba.  What grows stands in arrays with room; a function that may run out
+of it stops before, and is called again when there is more.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+__all__ = [
+    "Edges",
+    "PartArrays",
+    "StepArrays",
+    "ViewArrays",
+    "begin",
+    "close",
+    "count_edges",
+    "expand",
+    "find_edges",
+    "gather",
+    "index_of",
+    "look_up",
+    "look_up_states",
+    "number_of",
+    "spread",
+    "trace",
+    "track",
+    "watch",
+]
+
+BITS = 21
+MASK = (1 << BITS) - 1
+BEFORE, BEHIND = 0, 2
+"""The places of a message before both of a pair, and behind both; one between them is at 1."""
+
+_WORD = 64
+_MULTIPLIER = -7046029254386353131  # 2**64 divided by the golden ratio, odd, as a number with a sign
+_SHIFT = 29
+_POSITIVE = (1 << 62) - 1
+
+
+class PartArrays(NamedTuple):
+    """The states of some machines (rows of ``states``) by number, and their next states by steps.
+
+    Step ``s`` moves the machines ``machine[i]`` for ``i`` from ``first[s]`` up to ``first[s + 1]``, each by the column
+    that begins at ``column[i]`` of ``columns``.  ``after[n, s]`` is the next state of ``n``, or -1.  ``used[0]`` states
+    have numbers; ``table`` finds them by what they hash to.
+    """
+
+    states: Any
+    hashes: Any
+    after: Any
+    expanded: Any
+    table: Any
+    used: Any
+    first: Any
+    machine: Any
+    column: Any
+    columns: Any
+
+
+class StepArrays(NamedTuple):
+    """The steps of a view, in rows of ``steps``: event, step of the system, those of the slots, and place.
+
+    ``place`` is -1 for what the system or a message of the view does, else where the message is that does it.  Counter
+    ``i`` of the system is machine ``counters[i]``, its ghost machine ``ghosts[i]`` of a message, and ``limits[i, q]``
+    the highest number that its state ``q`` stands for.
+    """
+
+    slots: int
+    steps: Any
+    counters: Any
+    ghosts: Any
+    limits: Any
+    lost: int
+
+
+class ViewArrays(NamedTuple):
+    """Views as packed numbers, in the order in which they were met; ``done`` are the events of others, as bits.
+
+    ``owned`` are, for each half of a view (the system and one message), the events of messages that the other half
+    has been seen to own, of an earlier one and of a later one; ``halves`` finds the number of a half.
+    """
+
+    packed: Any
+    done: Any
+    table: Any
+    used: Any
+    half: Any
+    owned: Any
+    halves: Any
+    half_table: Any
+
+
+class Edges(NamedTuple):
+    """The steps between views that change them: those of view ``v`` are ``first[v]`` to ``first[v + 1]``.
+
+    Of each the number, and the view that it leads to.  ``stays`` are the steps that leave a view as it is, as bits.
+    """
+
+    first: Any
+    step: Any
+    target: Any
+    stays: Any
+
+
+def hash_of(value: int) -> int:
+    """A number without a sign that spreads ``value``."""
+    mixed = (value ^ (value >> _SHIFT)) * _MULTIPLIER
+    return (mixed ^ (mixed >> _SHIFT)) & _POSITIVE
+
+
+def share_of(machine: int, state: int) -> int:
+    """What one machine adds to the hash of the states of all."""
+    return hash_of((machine << BITS) + state + 1)
+
+
+def hash_of_states(states: Any) -> int:
+    """What the states of all machines hash to."""
+    hashed = 0
+    for machine in range(len(states)):
+        hashed = (hashed + share_of(machine, states[machine])) & _POSITIVE
+    return hashed
+
+
+def begin(part: PartArrays, states: Any) -> None:
+    """Make ``states`` number 0."""
+    part.states[0] = states
+    part.used[0] = 1
+    part.hashes[0] = hash_of_states(states)
+    look_up_states(part)
+
+
+def look_up_states(part: PartArrays) -> None:
+    """Put all numbers into an empty table."""
+    size = len(part.table) - 1
+    for number in range(part.used[0]):
+        at = hash_of(part.hashes[number]) & size
+        while part.table[at] >= 0:
+            at = (at + 1) & size
+        part.table[at] = number
+
+
+def number_of(part: PartArrays, states: Any) -> int:
+    """The number of ``states``; -1 if they were not met."""
+    hashed, size = hash_of_states(states), len(part.table) - 1
+    at = hash_of(hashed) & size
+    while part.table[at] >= 0:
+        number = part.table[at]
+        if part.hashes[number] == hashed and (part.states[number] == states).all():
+            return int(number)
+        at = (at + 1) & size
+    return -1
+
+
+def find_state(part: PartArrays, number: int, step: int, hashed: int) -> int:
+    """The number of the state after ``step`` of ``number``, which hashes to ``hashed``; a new one if it is new."""
+    size = len(part.table) - 1
+    at = hash_of(hashed) & size
+    while True:
+        found = part.table[at]
+        if found < 0:
+            break
+        if part.hashes[found] == hashed and is_after(part, number, step, found):
+            return int(found)
+        at = (at + 1) & size
+    found = part.used[0]
+    part.used[0] = found + 1
+    part.table[at] = found
+    part.hashes[found] = hashed
+    for machine in range(part.states.shape[1]):
+        part.states[found, machine] = part.states[number, machine]
+    for i in range(part.first[step], part.first[step + 1]):
+        machine = part.machine[i]
+        part.states[found, machine] = part.columns[part.column[i] + part.states[number, machine]]
+    return int(found)
+
+
+def is_after(part: PartArrays, number: int, step: int, found: int) -> bool:
+    """Whether ``found`` is the state after ``step`` of ``number``."""
+    i, last = part.first[step], part.first[step + 1]
+    for machine in range(part.states.shape[1]):
+        state = part.states[number, machine]
+        if i < last and part.machine[i] == machine:
+            state = part.columns[part.column[i] + state]
+            i += 1
+        if part.states[found, machine] != state:
+            return False
+    return True
+
+
+def expand(part: PartArrays, number: int) -> bool:
+    """See to it that the next states of ``number`` are known; false if there is no room for them."""
+    if part.expanded[number]:
+        return True
+    steps = len(part.first) - 1
+    if part.used[0] + steps > len(part.hashes):
+        return False
+    part.expanded[number] = True
+    for step in range(steps):
+        hashed, moved, refused = part.hashes[number], False, False
+        for i in range(part.first[step], part.first[step + 1]):
+            machine = part.machine[i]
+            before = part.states[number, machine]
+            state = part.columns[part.column[i] + before]
+            if state < 0:
+                refused = True
+                break
+            if state != before:
+                moved = True
+                hashed = (hashed + share_of(machine, state) - share_of(machine, before)) & _POSITIVE
+        if refused:
+            part.after[number, step] = -1
+        elif moved:
+            part.after[number, step] = find_state(part, number, step, hashed)
+        else:
+            part.after[number, step] = number
+    return True
+
+
+def index_of(packed: Any, table: Any, value: int) -> int:
+    """Where ``value`` is among ``packed``; -1 if it is not."""
+    size = len(table) - 1
+    at = hash_of(value) & size
+    while table[at] >= 0:
+        if packed[table[at]] == value:
+            return int(table[at])
+        at = (at + 1) & size
+    return -1
+
+
+def look_up(packed: Any, used: int, table: Any) -> None:
+    """Put where each of ``packed`` is into an empty table."""
+    size = len(table) - 1
+    for number in range(used):
+        at = hash_of(packed[number]) & size
+        while table[at] >= 0:
+            at = (at + 1) & size
+        table[at] = number
+
+
+def insert(packed: Any, table: Any, used: Any, which: int, value: int) -> int:
+    """Where ``value`` is among ``packed``, at the end if it is new; ``used[which]`` are in use."""
+    size = len(table) - 1
+    at = hash_of(value) & size
+    while table[at] >= 0:
+        if packed[table[at]] == value:
+            return int(table[at])
+        at = (at + 1) & size
+    found = used[which]
+    table[at] = found
+    packed[found] = value
+    used[which] = found + 1
+    return int(found)
+
+
+def find_targets(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    system: PartArrays, message: PartArrays, steps: StepArrays, view: int, held: int, allowed: Any, targets: Any
+) -> None:
+    """The view after each step, packed, into ``targets``; -1 if it is refused or unreal, or not asked for.
+
+    Asked for are what the system and messages of the view do, if ``held`` is 1, and what others do at places where
+    it is ``allowed``.
+    """
+    # No functions are called here: Numba counts references to each array that it passes on.
+    rows, slots = steps.steps, steps.slots
+    of_system, of_message = system.after, message.after
+    machines = view >> (BITS * slots)
+    first = (view >> (BITS * (slots - 1))) & MASK
+    second = view & MASK
+    for step in range(len(rows)):
+        targets[step] = -1
+        place, event = rows[step, 4], rows[step, 0]
+        if held == 0 if place < 0 else not (allowed[place, event // _WORD] >> (event % _WORD)) & 1:
+            continue
+        next_machines, next_first = of_system[machines, rows[step, 1]], of_message[first, rows[step, 2]]
+        if next_machines < 0 or next_first < 0:
+            continue
+        next_second = of_message[second, rows[step, 3]] if slots > 1 else next_first
+        if next_second < 0:
+            continue
+        real = True
+        for i in range(len(steps.counters)):
+            ghost = steps.ghosts[i]
+            counted = 0
+            if message.states[next_first, ghost] != steps.lost:
+                counted += message.states[next_first, ghost]
+            if slots > 1 and message.states[next_second, ghost] != steps.lost:
+                counted += message.states[next_second, ghost]
+            real = real and counted <= steps.limits[i, system.states[next_machines, steps.counters[i]]]
+        if real:
+            found = (next_machines << BITS) | next_first
+            targets[step] = (found << BITS) | next_second if slots > 1 else found
+
+
+def close(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    system: PartArrays,
+    message: PartArrays,
+    steps: StepArrays,
+    views: ViewArrays,
+    targets: Any,
+    position: int,
+    last: int,
+) -> int:
+    """Add what the system and the messages of the views do, from view ``position`` up to ``last``.
+
+    The view that is not done for want of room, or the first one that is left.  ``targets`` has room for each step.
+    """
+    slots = steps.slots
+    while position < min(last, views.used[0]):
+        if views.used[0] + len(targets) > len(views.packed):
+            return position
+        view = views.packed[position]
+        if not expand(system, view >> (BITS * slots)):
+            return position
+        for slot in range(slots):
+            if not expand(message, (view >> (BITS * slot)) & MASK):
+                return position
+        find_targets(system, message, steps, view, 1, views.done[0], targets)
+        for target in targets:
+            if target >= 0 and target != view:
+                insert(views.packed, views.table, views.used, 0, target)
+        position += 1
+    return position
+
+
+def gather(system: Any, message: Any, slots: int, views: ViewArrays, position: int) -> int:
+    """Add the events that one half of each view owns to what is known of the other, from view ``position`` on.
+
+    ``system`` and ``message`` are, for each state of them, the events that they let happen, and own, as bits.  A view
+    of one message has one half, the state of the system.
+    """
+    words = system.shape[1]
+    while position < views.used[0]:
+        if views.used[1] + slots > len(views.halves):
+            return position
+        view = views.packed[position]
+        machines = view >> (BITS * slots)
+        for slot in range(slots):
+            half = machines
+            if slots > 1:
+                half = (machines << BITS) | ((view >> (BITS * (slots - 1 - slot))) & MASK)
+            number = insert(views.halves, views.half_table, views.used, 1, half)
+            views.half[position, slot] = number
+            another = (view >> (BITS * slot)) & MASK
+            for word in range(words):
+                views.owned[number, 1 - slot, word] |= system[machines, word] & message[another, word]
+        position += 1
+    return position
+
+
+def spread(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    system: PartArrays,
+    message: PartArrays,
+    steps: StepArrays,
+    views: ViewArrays,
+    targets: Any,
+    position: int,
+    last: int,
+    chaos: int,
+) -> int:
+    """Add what messages do that views do not hold, for views from ``position`` up to ``last``, where it is new.
+
+    With ``chaos`` 1 they do whatever views let happen.
+    """
+    words = views.done.shape[2]
+    fresh = views.done[0].copy()
+    while position < last:
+        if views.used[0] + len(targets) > len(views.packed):
+            return position
+        some = False
+        for place in range(views.done.shape[1]):
+            for word in range(words):
+                allowed = allowed_at(steps.slots, views, position, place, word, chaos)
+                fresh[place, word] = allowed & ~views.done[position, place, word]
+                views.done[position, place, word] |= allowed
+                some = some or fresh[place, word] != 0
+        if some:
+            view = views.packed[position]
+            find_targets(system, message, steps, view, 0, fresh, targets)
+            for target in targets:
+                if target >= 0 and target != view:
+                    insert(views.packed, views.table, views.used, 0, target)
+        position += 1
+    return position
+
+
+def allowed_at(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    slots: int, views: ViewArrays, view: int, place: int, word: int, chaos: int
+) -> Any:
+    """The events, as bits, that a message at this place beside a view may own."""
+    if chaos == 1:
+        return ~(views.done[0, 0, 0] & 0)
+    if slots == 1:
+        return views.owned[views.half[view, 0], 1, word]
+    first, second = views.half[view, 0], views.half[view, 1]
+    of_first = views.owned[first, 0 if place == BEFORE else 1, word]
+    of_second = views.owned[second, 1 if place == BEHIND else 0, word]
+    return of_first & of_second
+
+
+def has_bit(words: Any, place: int, event: int) -> bool:
+    """Whether the bit of ``event`` is set."""
+    return bool((words[place, event // _WORD] >> (event % _WORD)) & 1)
+
+
+def count_edges(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    system: PartArrays, message: PartArrays, steps: StepArrays, views: ViewArrays, targets: Any, first: Any
+) -> None:
+    """How many steps the views before each one have that lead to another one."""
+    count = 0
+    for position in range(views.used[0]):
+        first[position] = count
+        view = views.packed[position]
+        find_targets(system, message, steps, view, 1, views.done[position], targets)
+        for target in targets:
+            count += target >= 0 and target != view
+    first[views.used[0]] = count
+
+
+def find_edges(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    system: PartArrays, message: PartArrays, steps: StepArrays, views: ViewArrays, targets: Any, edges: Edges
+) -> bool:
+    """The steps between views, where they lead, and those that change nothing; false if one leads to none of them."""
+    edge = 0
+    for position in range(views.used[0]):
+        view = views.packed[position]
+        find_targets(system, message, steps, view, 1, views.done[position], targets)
+        for step in range(len(targets)):
+            if targets[step] == view:
+                edges.stays[position, step // _WORD] |= 1 << (step % _WORD)
+            elif targets[step] >= 0:
+                found = index_of(views.packed, views.table, targets[step])
+                if found < 0:
+                    return False
+                edges.step[edge] = step
+                edges.target[edge] = found
+                edge += 1
+    return True
+
+
+def watch(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    edges: Edges, columns: Any, moves: Any, reached: Any, stack: Any, start: int
+) -> None:
+    """Mark the states of what watches (by ``columns[alternative, step, state]``) that are reached with each view.
+
+    ``moves`` are the steps by which what watches moves at all.
+    """
+    alternatives, size = columns.shape[0], columns.shape[2]
+    reached[start] = True
+    stack[0], height = start, 1
+    while height > 0:
+        height -= 1
+        view, state = stack[height] // size, stack[height] % size
+        for i in range(edges.first[view], edges.first[view + 1] + len(moves)):
+            edge = i < edges.first[view + 1]
+            step = edges.step[i] if edge else moves[i - edges.first[view + 1]]
+            if edge or has_bit(edges.stays, view, step):
+                after_view = edges.target[i] if edge else view
+                for alternative in range(alternatives):
+                    target = after_view * size + columns[alternative, step, state]
+                    if not reached[target]:
+                        reached[target] = True
+                        stack[height] = target
+                        height += 1
+
+
+def track(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    edges: Edges, columns: Any, moves: Any, by_other: Any, inside: Any, reached: Any, stack: Any, start: int
+) -> None:
+    """As :func:`watch`, with one more bit: whether the other message of the view is the cause.
+
+    ``inside`` says for each view and state of what watches whether some machine is in the states that others bring it
+    into; a step of ``by_other`` is the other message's own.
+    """
+    alternatives, size = columns.shape[0], columns.shape[2]
+    reached[start] = True
+    stack[0], height = start, 1
+    while height > 0:
+        height -= 1
+        before, tracked = stack[height] // 2, stack[height] % 2
+        view, state = before // size, before % size
+        for i in range(edges.first[view], edges.first[view + 1] + len(moves)):
+            edge = i < edges.first[view + 1]
+            step = edges.step[i] if edge else moves[i - edges.first[view + 1]]
+            if edge or has_bit(edges.stays, view, step):
+                after_view = edges.target[i] if edge else view
+                for alternative in range(alternatives):
+                    target = after_view * size + columns[alternative, step, state]
+                    is_cause = inside[target] and (tracked == 1 if inside[before] else by_other[step])
+                    target = target * 2 + is_cause
+                    if not reached[target]:
+                        reached[target] = True
+                        stack[height] = target
+                        height += 1
+
+
+def trace(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    edges: Edges, columns: Any, moves: Any, goal: Any, before: Any, by: Any, queue: Any, start: int
+) -> int:
+    """The first state of the product that is a ``goal``, and -1 if there is none; breadth first.
+
+    ``before`` is, for each state that was met, the one before it on the way there (-1: not met), ``by`` the step.
+    """
+    alternatives, size = columns.shape[0], columns.shape[2]
+    before[start] = start
+    queue[0], position, used = start, 0, 1
+    while position < used:
+        current = queue[position]
+        if goal[current]:
+            return int(current)
+        position += 1
+        view, state = current // size, current % size
+        for i in range(edges.first[view], edges.first[view + 1] + len(moves)):
+            edge = i < edges.first[view + 1]
+            step = edges.step[i] if edge else moves[i - edges.first[view + 1]]
+            if edge or has_bit(edges.stays, view, step):
+                after_view = edges.target[i] if edge else view
+                for alternative in range(alternatives):
+                    target = after_view * size + columns[alternative, step, state]
+                    if before[target] < 0:
+                        before[target] = current
+                        by[target] = step
+                        queue[used] = target
+                        used += 1
+    return -1
