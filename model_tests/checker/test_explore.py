@@ -670,5 +670,5 @@ def test_the_screen_says_that_memory_ended(monkeypatch: pytest.MonkeyPatch, caps
         raise MemoryError
 
     monkeypatch.setattr(Search, "_grow_shard", full)
-    assert cli.main(["check"]) == 3
+    assert cli.main(["check", "--engine", "local"]) == 3
     assert "the search stopped at the end of this machine's memory" in capsys.readouterr().out

@@ -119,7 +119,7 @@ def test_what_cannot_be_performed_is_an_internal_error_and_never_shown(
         found = explore.explore(network, options)
         return dataclasses.replace(found, witnesses={a: steps[harm] for a, steps in found.witnesses.items()})
 
-    monkeypatch.setattr("ackfsm.explore.questions.check.explore", harmed)
+    monkeypatch.setattr("ackfsm.explore.symbolic.engine.explore", harmed)
     code, out, err = ackfsm(f"{line} {LOSS}")
     assert (code, out) == (70, "")
     assert re.fullmatch(r"ackfsm \w+: the search's witness of loss cannot be performed .*\n", err)
