@@ -56,6 +56,35 @@ _TAKING_AWAY: Final = frozenset({*OF_THE_BROKER, *OF_CONSUMERS, BROKEN, Event.CL
 """What a consumer has to come back after."""
 
 
+class _Pairs:
+    """Distinct pairs of one number and another, each of which may be :data:`ABSENT`."""
+
+    def __init__(self, one: Codes, other: Codes) -> None:
+        self._width = np.int64(other.max(initial=0)) + 2
+        self._pairs = np.unique(self._as_one(one, other))
+        self._ones = self._pairs // self._width
+
+    def _as_one(self, one: Codes, other: Codes) -> Ints:
+        return np.asarray(one * self._width + (other + 1))
+
+    def of(self, ones: Ints) -> tuple[Ints, Ints]:
+        """The pairs of ``ones``: the place there, and the other."""
+        which, place = members_of(self._ones, ones)
+        return which, self._pairs[place] % self._width - 1
+
+    def among(self, ones: Ints, others: Collection[int]) -> tuple[Ints, Ints]:
+        """Those of them of which the other is one of ``others``."""
+        which, other = self.of(ones)
+        its = np.isin(other, [*others])
+        return which[its], other[its]
+
+    def hold(self, ones: Ints, others: Ints) -> Mask:
+        """For each of ``ones`` whether it makes a pair with its neighbour in ``others``."""
+        asked = self._as_one(ones, others)
+        found = np.append(self._pairs, -NEVER)[np.searchsorted(self._pairs, asked)]
+        return np.asarray((found == asked) & (others + 1 < self._width))
+
+
 class _Visits:
     """When each consumer was handed a message of each queue, so that it was there."""
 
@@ -91,18 +120,14 @@ class Lines:
         self.modes = modes_of(events)
         self.deliveries = events.places(Event.DELIVERED)
         self._visits = _Visits(events, self.deliveries, self.queues)
-        message, process, _ = distinct_pairs(events.message[self.deliveries], events.process[self.deliveries])
-        self._width = np.int64(events.count_of("process") + 1)
-        self.handed = message * self._width + process  # ascending
+        self.handed = _Pairs(events.message[self.deliveries], events.process[self.deliveries])
         self.processed_too_often = self._processed_too_often()
         self.by_workers = self._by_workers()
         self._failed = self._next_of(self.deliveries, events.places(Event.FAILED))
         process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
         self._consumers = np.roll(np.bincount(self._visits.queue + 1, minlength=events.count_of("queue") + 1), -1)
         """For each queue, and for none, how many processes consumed from it."""
-        self._queues_of: dict[int, list[int]] = {}
-        for each, its in zip(process.tolist(), (queue - 1).tolist(), strict=True):
-            self._queues_of.setdefault(each, []).append(its)
+        self._consumers_of, self._queues_of = _Pairs(queue - 1, process), _Pairs(process, queue - 1)
         ended = events.places(*GIVING_BACK)
         busy = np.concatenate(
             [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
@@ -114,7 +139,7 @@ class Lines:
         """The rows where a process says of a message that it is processed that was handed to others alone."""
         rows = self.events.places(Event.PROCESSED)
         message, process = self.events.message[rows].astype(np.int64), self.events.process[rows]
-        found: Ints = rows[~self.processed_too_often[message] & ~np.isin(message * self._width + process, self.handed)]
+        found: Ints = rows[~self.processed_too_often[message] & ~self.handed.hold(message, process)]
         return found
 
     def _processed_too_often(self) -> Mask:
@@ -151,17 +176,31 @@ class Lines:
         own, other = which[: len(deliveries)], which[len(deliveries) :]
         return _next_with(other, rows, own, deliveries)
 
-    def was_handed_to(self, messages: Ints, process: int) -> Mask:
-        """For each of ``messages`` whether it was ever handed to ``process``."""
-        asked = messages * self._width + process
-        place = np.searchsorted(self.handed, asked)
-        return np.asarray(np.append(self.handed, ABSENT)[place] == asked)
+    def handed_to(self, messages: Ints, processes: Collection[int]) -> tuple[Ints, Ints]:
+        """Which of ``messages`` was ever handed to which of ``processes``: the places of the messages, and who."""
+        return self.handed.among(messages, processes)
 
-    def may_consume(self, process: int, queues: Ints) -> Mask:
-        """For each of ``queues`` whether ``process`` may have consumed there; who did nothing else, anywhere."""
-        if process in self._idle:
-            return np.ones(len(queues), bool)
-        return np.isin(queues, self._queues_of.get(process, []))
+    def beside(self, messages: Ints, processes: Collection[int]) -> tuple[Ints, Ints]:
+        """Which of ``processes`` consume beside those who were handed a message, if the consumers of its queue are few.
+
+        These are the places of the messages, and who.
+        """
+        few = np.flatnonzero(self._consumers[self.queues[messages]] <= _FEW_CONSUMERS)
+        place, process = self._consumers_of.among(self.queues[messages[few]], processes)
+        others = ~self.handed.hold(messages[few[place]], process)
+        return few[place[others]], process[others]
+
+    def suspected_beside(self, messages: Ints, processes: Collection[int]) -> Ints:
+        """How many of ``processes`` may have consumed from the queue of each of ``messages``, and were not handed it.
+
+        Who did nothing else may have consumed anywhere.
+        """
+        queues, idle = self.queues[messages], len(self._idle.intersection(processes))
+        place, process = self.handed_to(messages, processes)
+        handed = place[self._consumers_of.hold(queues[place], process)]
+        consumed = np.sort(self._queues_of.of(np.array([*processes], np.int64))[1])
+        consuming = np.searchsorted(consumed, queues, side="right") - np.searchsorted(consumed, queues)
+        return np.asarray(consuming - np.bincount(handed, minlength=len(messages)) + idle, np.int64)
 
     def of_pairs(self, first: Ints, second: Ints) -> Lines:
         """The same with pairs of messages for messages; both are of one queue and one mode.
@@ -171,9 +210,8 @@ class Lines:
         this = copy.copy(self)
         this.producers = np.where(self.producers[first] == self.producers[second], self.producers[first], NOBODY)
         this.queues, this.modes = self.queues[first], self.modes[first]
-        message, process = np.divmod(self.handed, self._width)
-        handed = [members_of(message, its) for its in (first, second)]
-        this.handed = np.sort(np.concatenate([pair * self._width + process[place] for pair, place in handed]))
+        pairs, processes = zip(*(self.handed.of(its) for its in (first, second)), strict=True)
+        this.handed = _Pairs(np.concatenate(pairs), np.concatenate(processes))
         this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
         return this
 
@@ -199,18 +237,8 @@ class Lines:
 
     def consumers_beside(self, message: int, known: Collection[int]) -> tuple[int, ...]:
         """The processes that consumed from the queue of ``message``, but those that are ``known``."""
-        queue = int(self.queues[message])
-        return tuple(
-            process for process, its in sorted(self._queues_of.items()) if queue in its and process not in known
-        )
-
-    def consumes(self, process: int) -> bool:
-        """Whether ``process`` was handed messages."""
-        return process in self._queues_of
-
-    def has_few_consumers(self, messages: Ints) -> Mask:
-        """For each of ``messages`` whether its queue has so few consumers that each may have a part in its life."""
-        return np.asarray(self._consumers[self.queues[messages]] <= _FEW_CONSUMERS)
+        _, consumers = self._consumers_of.of(self.queues[[message]])
+        return tuple(process for process in consumers.tolist() if process not in known)
 
     def has_consumers_beside(self, tokens: Tokens) -> Mask:
         """For each message whether its queue has a consumer that none of its ``tokens`` is of.

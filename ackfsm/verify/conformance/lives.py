@@ -271,17 +271,24 @@ class Recorded:
                 certainty = Certainty.CERTAIN if process in each.hit else Certainty.PERHAPS
                 yield lines.tokens(mine, each.row, each.kind, certainty=certainty)
         if each.kind in _AT_CONSUMERS_TOO:
-            sign, elsewhere = _AT_CONSUMERS_TOO[each.kind], np.zeros(len(alive), bool)
-            for process in sorted(each.hit | each.suspected):
-                handed = lines.was_handed_to(alive, process)
-                certainty = _how_sure(each, process)
-                yield lines.tokens(alive[handed], each.row, sign, process, certainty)
-                others = ~handed & lines.may_consume(process, lines.queues[alive])
-                named = others & (self._names_all and lines.consumes(process)) & lines.has_few_consumers(alive)
-                yield lines.tokens(alive[named], each.row, sign, process, Certainty.PERHAPS)
-                elsewhere |= others & ~named
-            elsewhere |= each.unheard
-            yield lines.tokens(alive[elsewhere], each.row, sign, OTHERS, Certainty.PERHAPS)
+            yield from self._befell_consumers(each, alive)
+
+    def _befell_consumers(self, each: Circumstance, alive: Ints) -> Iterator[Tokens]:
+        """Those who were handed a message, then others of its queue, by name where that is asked and they are few."""
+        lines, sign = self._lines, _AT_CONSUMERS_TOO[each.kind]
+        sure = [process for process in each.hit if _how_sure(each, process) is Certainty.CERTAIN]
+        perhaps = [*(each.hit | each.suspected).difference(sure)]
+        elsewhere = np.full(len(alive), each.unheard)
+        for certainty, suspects in ((Certainty.CERTAIN, sure), (Certainty.PERHAPS, perhaps)):
+            handed, process = lines.handed_to(alive, suspects)
+            yield lines.tokens(alive[handed], each.row, sign, process, certainty)
+            named, process = lines.beside(alive, suspects) if self._names_all else _NO_PAIRS
+            yield lines.tokens(alive[named], each.row, sign, process, Certainty.PERHAPS)
+            elsewhere |= lines.suspected_beside(alive, suspects) > np.bincount(named, minlength=len(alive))
+        yield lines.tokens(alive[elsewhere], each.row, sign, OTHERS, Certainty.PERHAPS)
+
+
+_NO_PAIRS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def _how_sure(each: Circumstance, process: int) -> Certainty:
