@@ -12,7 +12,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
@@ -125,10 +125,10 @@ def _belief(heard: Sequence[Heard], observer: Observer) -> Belief:
 
     Raises :class:`TooManyStatesError` if there are too many orders.
     """
-    before, cuts = predecessors(heard), 0
+    order, cuts = _Order(heard), 0
     beliefs: dict[_Cut, Belief] = {0: observer.first()}
     for _ in heard:
-        beliefs = _next(heard, before, beliefs, observer)
+        beliefs = _next(heard, order, beliefs, observer)
         cuts += len(beliefs)
         if cuts > MOST_CUTS:
             raise TooManyStatesError(TOO_MANY_ORDERS)
@@ -165,20 +165,40 @@ def _after(before: Sequence[_Cut], place: int) -> _Cut:
     return sum(1 << other for other, its in enumerate(before) if its >> place & 1)
 
 
-def _first_missing(cut: _Cut) -> int:
-    """The place of the first sign that is not in the set."""
-    return (~cut & (cut + 1)).bit_length() - 1
+_KEPT: Final = 64
+
+
+class _Order:
+    """Which sign may come next: ``before`` has for each those that come before it."""
+
+    def __init__(self, heard: Sequence[Heard]) -> None:
+        self.before = predecessors(heard)
+        self._certain = [max(0, place - each.reach) for place, each in enumerate(heard)]
+        self._least = [*itertools.accumulate(reversed(self._certain), min)][::-1]
+        self._near: dict[int, list[int]] = {}
+
+    def next(self, cut: _Cut) -> Iterator[int]:
+        """The places of the signs that may come after those of ``cut``."""
+        first = (~cut & (cut + 1)).bit_length() - 1
+        if first not in self._near:
+            if len(self._near) == _KEPT:
+                self._near.clear()
+            self._near[first] = self._that_may_precede(first)
+        return (place for place in self._near[first] if not (cut >> place & 1 or self.before[place] & ~cut))
+
+    def _that_may_precede(self, first: int) -> list[int]:
+        """The places from ``first`` on that may come before it; the life may have thousands that cannot."""
+        end = bisect.bisect_right(self._least, first, lo=first)
+        return [place for place in range(first, end) if self._certain[place] <= first]
 
 
 def _next(
-    heard: Sequence[Heard], before: Sequence[_Cut], beliefs: Mapping[_Cut, Belief], observer: Observer
+    heard: Sequence[Heard], order: _Order, beliefs: Mapping[_Cut, Belief], observer: Observer
 ) -> dict[_Cut, Belief]:
     """What is believed after one more sign, by the cut that it leads to."""
     found: dict[_Cut, list[Belief]] = {}
     for cut, belief in beliefs.items():
-        for place in range(_first_missing(cut), len(heard)):
-            if cut >> place & 1 or before[place] & ~cut:
-                continue
+        for place in order.next(cut):
             after = observer.hear(belief, heard[place].sign)
             if after:
                 found.setdefault(cut | 1 << place, []).append(after)
