@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import importlib.util
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from ackfsm import explore
@@ -21,6 +21,8 @@ from ackfsm.timing import Workload
 
 __all__ = [
     "Answer",
+    "AnyNumber",
+    "AnyNumberResult",
     "ComparisonResult",
     "EffectEquivalence",
     "Question",
@@ -30,9 +32,16 @@ __all__ = [
     "SimulationResult",
     "TraceEquivalence",
     "answer",
+    "few_of",
     "network_of",
     "observable",
 ]
+
+_MOST_SEARCHED = 3
+_FEW_FAULTS = 2
+
+_MOST_VIEWS = 1_000_000
+"""Where a proof gives up, and the search after it; a view takes far more memory than a state."""
 
 _HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
 
@@ -67,6 +76,21 @@ class EffectEquivalence:
     bounds: Bounds
     events: tuple[str, str]
     observable: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnyNumber:
+    """Which of the ``watched`` are impossible for any number of messages, with any number of these faults.
+
+    A search that is to show one of them possible has no more than ``max_faults``, if that is a number.
+    """
+
+    configuration: Configuration
+    faults: frozenset[Fault]
+    max_faults: int | None
+    actions: frozenset[str]
+    without: frozenset[str]
+    watched: frozenset[str]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -106,8 +130,20 @@ class SimulationResult:
     publish: float | None
 
 
-Question: TypeAlias = "Search | TraceEquivalence | EffectEquivalence | Simulation"
-Answer: TypeAlias = "SearchResult | ComparisonResult | SimulationResult | str"
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnyNumberResult:
+    """What was proved for any number of messages; of what is ``open``, why it was not; and ways to what is possible.
+
+    ``witnesses`` has the labels of a shortest run that :func:`few_of` has found.
+    """
+
+    proved: frozenset[str]
+    open: Mapping[str, str]
+    witnesses: Mapping[str, tuple[str, ...]]
+
+
+Question: TypeAlias = "Search | AnyNumber | TraceEquivalence | EffectEquivalence | Simulation"
+Answer: TypeAlias = "SearchResult | AnyNumberResult | ComparisonResult | SimulationResult | str"
 """An answer, or the sentence that says why there is none."""
 
 
@@ -125,6 +161,8 @@ def _answer(specification: Specification, question: Question, max_states: int) -
     try:
         if isinstance(question, Search):
             return _search(specification, question, max_states)
+        if isinstance(question, AnyNumber):
+            return _prove(specification, question, min(max_states, _MOST_VIEWS))
         if isinstance(question, Simulation):
             return _simulate(specification, question)
         return _compare(specification, question, max_states)
@@ -134,8 +172,7 @@ def _answer(specification: Specification, question: Question, max_states: int) -
 
 def network_of(specification: Specification, question: Search) -> Network:
     """The system that is searched, with the observers of the question."""
-    observers = [observer for name in sorted(question.watched) for observer in _observers(specification, name)]
-    return compose(specification, question.configuration, question.bounds, observers)
+    return compose(specification, question.configuration, question.bounds, _watching(specification, question.watched))
 
 
 def _search(specification: Specification, question: Search, max_states: int) -> SearchResult:
@@ -144,6 +181,36 @@ def _search(specification: Specification, question: Search, max_states: int) -> 
     found = explore.explore(network, options)
     witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
     return SearchResult(found.states, found.transitions, found.complete, witnesses)
+
+
+def _prove(specification: Specification, question: AnyNumber, max_states: int) -> AnyNumberResult:
+    from ackfsm import unbounded
+
+    proof = unbounded.prove(
+        specification,
+        question.configuration,
+        faults=question.faults,
+        actions=question.actions,
+        without=question.without,
+        max_states=max_states,
+        observers=_watching(specification, question.watched),
+    )
+    left = {verdict.anomaly: verdict.undecided for verdict in proof.undecided}
+    witnesses = _search(specification, few_of(question, left), max_states).witnesses if left else {}
+    open_ = {name: why for name, why in left.items() if name not in witnesses}
+    return AnyNumberResult(question.watched.difference(left), open_, witnesses)
+
+
+def few_of(question: AnyNumber, watched: Iterable[str]) -> Search:
+    """A search of three messages, with few faults, for what is not proved: it may show what fewer do not."""
+    bounds = Bounds(
+        messages=_MOST_SEARCHED,
+        faults=question.faults,
+        max_faults=min(_FEW_FAULTS, question.max_faults or _FEW_FAULTS),
+        actions=question.actions,
+        without=question.without,
+    )
+    return Search(question.configuration, bounds, frozenset(watched))
 
 
 def _simulate(specification: Specification, question: Simulation) -> SimulationResult:
@@ -200,6 +267,10 @@ def _compare_with_itself(network: Network, max_states: int) -> ComparisonResult:
     """Every state of it is compared with itself."""
     found = explore.explore(network, explore.SearchOptions(max_states=max_states))
     return ComparisonResult(found.complete or None, found.states, (found.states, found.states), (), None)
+
+
+def _watching(specification: Specification, names: frozenset[str]) -> list[Observer]:
+    return [observer for name in sorted(names) for observer in _observers(specification, name)]
 
 
 def _observers(specification: Specification, name: str) -> list[Observer]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ackfsm.batch import ProgressBar, batch, chunks
+from ackfsm.claims._any_number import for_any_number, questions_of
 from ackfsm.claims._evidence import Evidence, Status, conclude
 from ackfsm.claims._questions import Answer, Question, answer
 from ackfsm.claims._read import Check, Claim, Contradiction
@@ -77,19 +78,24 @@ def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     jobs: int = 1,
     max_states: int = MAX_STATES,
     progress_bar: ProgressBar | None = None,
+    any_number: bool = False,
 ) -> list[ClaimResult]:
     """Decide each of ``claims`` on ``specification``, in ``jobs`` processes (1: this one).
 
     ``directory`` is where the tables were loaded from, so that other processes load the same (those that ship with
-    the package if ``None``).  Raises :class:`ackfsm.terms.HostError` if a process is killed, and
-    :class:`ackfsm.terms.SpecError` if the tables there are not ``specification``.
+    the package if ``None``).  With ``any_number`` a claim is proved only if it is for any number of messages and of
+    faults: what a check shows for its own numbers is open otherwise.
+
+    Raises :class:`ackfsm.terms.HostError` if a process is killed, and :class:`ackfsm.terms.SpecError` if the tables
+    there are not ``specification``.
     """
-    questions = list(dict.fromkeys(question for claim in claims for question in _questions(specification, claim)))
+    asked = (each for claim in claims for each in _questions(specification, claim, any_number=any_number))
+    questions = list(dict.fromkeys(asked))
     jobs = min(jobs, len(questions))
     with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
         found = work.run("questions", functools.partial(answer, max_states=max_states), chunks(questions, 1))
     answers = dict(zip(questions, found, strict=True))
-    return [_result(specification, claim, answers) for claim in claims]
+    return [_result(specification, claim, answers, any_number=any_number) for claim in claims]
 
 
 def _checks(claim: Claim) -> Iterator[Check]:
@@ -98,35 +104,40 @@ def _checks(claim: Claim) -> Iterator[Check]:
         yield from contradiction.checks
 
 
-def _questions(specification: Specification, claim: Claim) -> Iterator[Question]:
+def _questions(specification: Specification, claim: Claim, *, any_number: bool) -> Iterator[Question]:
     for check in _checks(claim):
         try:
             yield from check.questions(specification)
+            if any_number:
+                yield from questions_of(specification, check)
         except InputError:
             continue  # _evidence meets the same error and reports it
 
 
-def _result(specification: Specification, claim: Claim, answers: Mapping[Question, Answer]) -> ClaimResult:
-    evidence = _evidence(specification, claim.checks, answers)
-    contradictions = tuple(_contradicted(specification, one, answers) for one in claim.contradictions)
+def _result(
+    specification: Specification, claim: Claim, answers: Mapping[Question, Answer], *, any_number: bool
+) -> ClaimResult:
+    judge = functools.partial(_evidence, specification, answers=answers, any_number=any_number)
+    evidence = judge(claim.checks)
+    contradictions = tuple(_contradicted(one, judge(one.checks)) for one in claim.contradictions)
     return ClaimResult(claim, conclude(evidence), evidence, contradictions)
 
 
-def _contradicted(
-    specification: Specification, contradiction: Contradiction, answers: Mapping[Question, Answer]
-) -> ContradictionResult:
-    evidence = _evidence(specification, contradiction.checks, answers)
+def _contradicted(contradiction: Contradiction, evidence: tuple[Evidence, ...]) -> ContradictionResult:
     return ContradictionResult(contradiction.says, contradiction.source, conclude(evidence), evidence)
 
 
 def _evidence(
-    specification: Specification, checks: Iterable[Check], answers: Mapping[Question, Answer]
+    specification: Specification, checks: Iterable[Check], answers: Mapping[Question, Answer], *, any_number: bool
 ) -> tuple[Evidence, ...]:
-    return tuple(_one(specification, check, answers) for check in checks)
+    return tuple(_one(specification, check, answers, any_number=any_number) for check in checks)
 
 
-def _one(specification: Specification, check: Check, answers: Mapping[Question, Answer]) -> Evidence:
+def _one(
+    specification: Specification, check: Check, answers: Mapping[Question, Answer], *, any_number: bool
+) -> Evidence:
     try:
-        return check.evidence(specification, answers)
+        evidence = check.evidence(specification, answers)
+        return for_any_number(specification, check, evidence, answers) if any_number else evidence
     except InputError as error:
         return Evidence(check.kind, None, str(error))

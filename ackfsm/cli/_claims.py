@@ -32,6 +32,11 @@ def add_claims(commands: Commands) -> None:
         "--max-states", metavar="N", type=at_least(1), help="a search gives up, undetermined, after so many"
     )
     parser.add_argument(
+        "--messages",
+        choices=["any"],
+        help="what never happens is proved for any number of messages and faults, or the claim is unknown",
+    )
+    parser.add_argument(
         "--seeds", action="store_true", help="prove nothing: list every sentence of the documents with what carries it"
     )
     parser.add_argument("--output", metavar="FILE", type=Path, help="write that list there (default: print)")
@@ -53,6 +58,7 @@ def _claims(arguments: argparse.Namespace) -> int:
             jobs=arguments.jobs or os.cpu_count() or 1,
             max_states=arguments.max_states or claims.MAX_STATES,
             progress_bar=progress_bar,
+            any_number=arguments.messages is not None,
         )
     emit(arguments, [one.as_json() for one in results], lambda: claims_screen(results))
     found = {one.status for one in results}
@@ -67,8 +73,10 @@ def _seeds(arguments: argparse.Namespace) -> int:
     if not arguments.seeds:
         option = "--output" if arguments.output is not None else "--as"
         raise InputError(f"{option} is for the list of sentences; add --seeds, or leave {option} out")
-    if arguments.ids or arguments.jobs is not None or arguments.max_states is not None:
-        raise InputError("--seeds lists the sentences and proves none; leave --id, --jobs and --max-states out")
+    if arguments.ids or arguments.jobs is not None or arguments.max_states is not None or arguments.messages:
+        raise InputError(
+            "--seeds lists the sentences and proves none; leave --id, --jobs, --max-states and --messages out"
+        )
     tables.load()
     seeds = claims.seeds()
     page = seeds_page(seeds)

@@ -91,22 +91,21 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     progress: Callable[[int], None] | None = None,
     keep_invariants: bool = False,
     localize: bool = True,
+    observers: Sequence[Observer] | None = None,
 ) -> Proof:
     """Prove ``anomalies`` (by default all, and the ends of a message) impossible for any number of messages and faults.
 
     The ``levels`` are tried in their order, each for what the ones before have left.  ``max_states`` is the most views
     of one level.  Nothing is ever said to be possible: what a proof is not found for is undecided, with the reason.
     With ``keep_invariants`` the proof has the views, for a certificate.  Unless it may ``localize``, each proof knows
-    all machines from its beginning.
+    all machines from its beginning.  Other ``observers`` may be given in place of those of ``anomalies``.
 
     Raises :class:`ackfsm.terms.InputError` for a name in ``anomalies`` that the tables do not define.
     """
     begun = time.perf_counter()
     scope = Scope(specification, configuration, frozenset(faults), frozenset(actions), frozenset(without))
-    observers = observers_of(specification, anomalies)
-    run = _Run(
-        scope, observers, tuple(levels), max_states, progress, keep_invariants=keep_invariants, localize=localize
-    )
+    asked = observers_of(specification, anomalies) if observers is None else observers
+    run = _Run(scope, asked, tuple(levels), max_states, progress, keep_invariants=keep_invariants, localize=localize)
     verdicts = run.verdicts()
     proved = [name for name, verdict in verdicts.items() if verdict.proved and verdict.certifiable]
     invariants = with_what_is_proved(run.invariants, proved)

@@ -1,0 +1,93 @@
+"""Claims for any number of messages: what is proved is said, what is not is open, and few messages are not enough."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ackfsm import claims, cli
+from ackfsm.claims import ClaimResult, Status
+from ackfsm.tables import Specification
+from model_tests.support.checker.projected import fading
+from model_tests.support.places import SPEC
+from model_tests.support.tables import shipped
+
+_FLAGS = "{never: unflagged_duplicate, in: {profile: jms}, messages: 2, faults: [consumer_link_loss]}"
+
+
+def decided(folder: Path, check: str, specification: Specification | None = None, **options: bool) -> ClaimResult:
+    """What the tables say of a claim with this one check (YAML in flow style) for any number of messages."""
+    shutil.copyfile(SPEC / "schema.json", folder / "schema.json")
+    text = f"- id: C01\n  seed: a.txt\n  kind: always\n  statement: a sentence\n  checks:\n  - {check}\n"
+    (folder / "claims.yaml").write_text(text, encoding="utf-8")
+    read = claims.read(shipped(), folder)
+    return claims.decide(specification or shipped(), read, **{"any_number": True, **options})[0]
+
+
+def test_what_is_proved_for_any_number_says_so(tmp_path: Path) -> None:
+    found = decided(tmp_path, _FLAGS)
+    assert found.status is Status.PROVED
+    assert found.sentence.endswith("proved for any number of messages and faults")
+    assert found.evidence[0].as_json()["any_number"] == {"proved": True}
+    asked_of_two = decided(tmp_path, _FLAGS, any_number=False)
+    assert asked_of_two.status is Status.PROVED
+    assert "any_number" not in asked_of_two.evidence[0].as_json()
+
+
+@pytest.mark.parametrize(("after", "status"), [(2, Status.REFUTED), (4, Status.UNKNOWN)])
+def test_what_two_messages_do_not_show_is_not_proved(after: int, status: Status, tmp_path: Path) -> None:
+    """A mark that fades after two messages, and one that fades after four: three show the first alone."""
+    changed = fading(shipped(), after)
+    assert decided(tmp_path, _FLAGS, changed, any_number=False).status is Status.PROVED
+    found = decided(tmp_path, _FLAGS, changed)
+    assert found.status is status
+    said = found.evidence[0].as_json()["any_number"]
+    assert (said["proved"], said["configuration"]) == (False, {"profile": "jms"})
+    if status is Status.REFUTED:
+        assert found.sentence.startswith("with 3 messages unflagged_duplicate can happen, by send(m1)")
+        assert "send(m3)" in said["steps"]
+    else:
+        assert said["undecided"].startswith("unflagged_duplicate: ")
+
+
+@pytest.mark.parametrize(
+    ("check", "status"),
+    [
+        ("{never: loss, in: {profile: jms}, faults: [], consumers: 2}", Status.UNKNOWN),
+        ("{never: missed_undelivered, in: {profile: jms}, faults: [], subscriptions: 2}", Status.UNKNOWN),
+        ("{equal: {left: {profile: jms}, right: {profile: jms}}, faults: []}", Status.UNKNOWN),
+        ("{same_effect: [acknowledge(m1), acknowledge(m1)], in: {profile: jms}, faults: []}", Status.UNKNOWN),
+        ("{differ: {left: {profile: jms}, right: {profile: qpid}}}", Status.PROVED),
+        ("{possible: duplicate, in: {profile: jms}}", Status.PROVED),
+        ("{never: duplicate, in: {profile: jms}}", Status.REFUTED),
+    ],
+)
+def test_what_has_no_proof_is_open_and_what_needs_none_stands(check: str, status: Status, tmp_path: Path) -> None:
+    found = decided(tmp_path, check)
+    assert found.status is status, found.sentence
+    assert ("not proved for any number of messages" in found.sentence) == (status is Status.UNKNOWN)
+
+
+def test_names_of_the_claims_are_watched_as_anomalies_are(tmp_path: Path) -> None:
+    found = decided(tmp_path, "{never: [happens(confirmed), reported_unanswered], in: {profile: rabbitmq}, faults: []}")
+    assert found.status is Status.REFUTED
+    unconfirmed = "{profile: ems, delivery_mode: NON_PERSISTENT}"
+    assert decided(tmp_path, f"{{never: [happens(confirmed), loss], in: {unconfirmed}, faults: []}}").status is (
+        Status.PROVED
+    )
+
+
+def test_the_command_proves_a_sentence_for_any_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["claims", "--id", "C39", "--messages", "any", "--jobs", "1"]) == 0
+    assert "any number of messages and faults" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["claims", "--id", "C31", "--messages", "any", "--jobs", "1"]) == 3
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not proved for any number of messages" in said
+    assert "1 unknown" in said
+
+
+def test_the_list_of_sentences_has_no_number_of_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["claims", "--seeds", "--messages", "any"]) == 2
+    assert "leave --id, --jobs, --max-states and --messages out" in " ".join(capsys.readouterr().err.split())
