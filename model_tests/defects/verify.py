@@ -233,7 +233,7 @@ _AROUND = (
         "verify/conformance/lines.py",
         "np.bincount(handed, minlength=len(messages)) + idle,",
         "np.bincount(handed, minlength=len(messages)),",
-        noticed_by="verify/conformance",
+        noticed_by="verify/legal_histories",
     ),
     Defect(
         "what-may-have-come-before-is-not-tried",
