@@ -18,14 +18,14 @@ _KEYS: Final = tuple(key for key in Configuration.__dataclass_fields__ if key !=
 
 
 def system(seed: int, number: int) -> Network:
-    """System ``number`` of a seed, a legal one."""
+    """System ``number`` of a seed, a legal one, with nothing that watches it: no line tells of that."""
     draw = random.Random(f"systems of histories {seed} {number}")
     while True:
         profile = draw.choice(list(Profile))
         chosen: dict[str, Any] = {key: draw.choice(values(key)) for key in draw.sample(_KEYS, draw.randint(1, 6))}
         try:
             configuration = shipped().configure(profile, chosen)
-            return compose(shipped(), configuration, _bounds(draw))
+            return compose(shipped(), configuration, _bounds(draw), observers=())
         except InputError:
             continue
 
