@@ -17,13 +17,15 @@ from model_tests.support.tables import shipped
 _FLAGS = "{never: unflagged_duplicate, in: {profile: jms}, messages: 2, faults: [consumer_link_loss]}"
 
 
-def decided(folder: Path, check: str, specification: Specification | None = None, **options: bool) -> ClaimResult:
+def decided(
+    folder: Path, check: str, specification: Specification | None = None, *, any_number: bool = True
+) -> ClaimResult:
     """What the tables say of a claim with this one check (YAML in flow style) for any number of messages."""
     shutil.copyfile(SPEC / "schema.json", folder / "schema.json")
     text = f"- id: C01\n  seed: a.txt\n  kind: always\n  statement: a sentence\n  checks:\n  - {check}\n"
     (folder / "claims.yaml").write_text(text, encoding="utf-8")
     read = claims.read(shipped(), folder)
-    return claims.decide(specification or shipped(), read, **{"any_number": True, **options})[0]
+    return claims.decide(specification or shipped(), read, any_number=any_number)[0]
 
 
 def test_what_is_proved_for_any_number_says_so(tmp_path: Path) -> None:
