@@ -12,7 +12,7 @@ from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, AnyNumber, AnyNumberResult, Question, few_of, network_of
 from ackfsm.claims._reachability import Never
 from ackfsm.claims._read import Check
-from ackfsm.claims._scope import Scope, configurations
+from ackfsm.claims._scope import configurations
 from ackfsm.explore import perform
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
@@ -22,7 +22,7 @@ __all__ = ["for_any_number", "questions_of"]
 
 def questions_of(specification: Specification, check: Check) -> list[Question]:
     """The proofs that ``check`` needs; none if nothing has to be proved, or nothing can be."""
-    if not isinstance(check, Never) or _not_covered(check.scope):
+    if not isinstance(check, Never) or _not_covered(check):
         return []
     return [_proof(check, config) for config in configurations(specification, check.scope.groups)]
 
@@ -41,7 +41,7 @@ def for_any_number(
     if not isinstance(check, Never):
         unequal = isinstance(check, Equal) and not check.wanted
         return evidence if unequal else _open(evidence, {}, "traces are compared for few messages only")
-    if (why := _not_covered(check.scope)) is not None:
+    if why := _not_covered(check):
         return _open(evidence, {}, why)
     settings = configurations(specification, check.scope.groups)
     found = [(_proof(check, config), settings[config]) for config in settings]
@@ -83,12 +83,12 @@ def _proof(check: Never, configuration: Configuration) -> AnyNumber:
     return AnyNumber(configuration, bounds.faults, bounds.max_faults, bounds.actions, bounds.without, names)
 
 
-def _not_covered(scope: Scope) -> str | None:
-    """Why no proof is of such systems."""
-    bounds = scope.bounds
+def _not_covered(check: Never) -> str:
+    """Why there is nothing to prove, or no proof is of such systems; empty if neither."""
+    bounds = check.scope.bounds
     if bounds.consumers > 1 or bounds.subscriptions > 1:
         return "proofs are of one consumer and one subscription"
-    return None
+    return check.only_these_messages
 
 
 def _open(evidence: Evidence, settings: Mapping[str, Any], why: str) -> Evidence:

@@ -98,18 +98,21 @@ class Never:
     """None of ``names`` is reached in any configuration, although each of the events ``although`` happens in each.
 
     Without ``although`` a sentence could hold only because nothing of what it speaks of ever comes about.
+    ``only_these_messages`` is why nothing is said of more messages than those of the scope; empty if it is.
     """
 
     names: tuple[str, ...]
     although: tuple[str, ...]
     scope: Scope
+    only_these_messages: str = ""
 
     kind = "never"
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Never:
         """From its form in ``spec/claims.yaml``."""
-        return cls(_names(data["never"]), _names(data.get("although", ())), read_scope(data))
+        names, although = _names(data["never"]), _names(data.get("although", ()))
+        return cls(names, although, read_scope(data), data.get("only_these_messages", ""))
 
     def questions(self, specification: Specification) -> list[Question]:
         """One search for each configuration, and one for the events of ``although``."""

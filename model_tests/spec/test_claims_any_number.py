@@ -59,6 +59,7 @@ def test_what_two_messages_do_not_show_is_not_proved(after: int, status: Status,
     [
         ("{never: loss, in: {profile: jms}, faults: [], consumers: 2}", Status.UNKNOWN),
         ("{never: missed_undelivered, in: {profile: jms}, faults: [], subscriptions: 2}", Status.UNKNOWN),
+        ("{never: phantom, only_these_messages: it is of one, in: {profile: jms}, faults: []}", Status.UNKNOWN),
         ("{equal: {left: {profile: jms}, right: {profile: jms}}, faults: []}", Status.UNKNOWN),
         ("{same_effect: [acknowledge(m1), acknowledge(m1)], in: {profile: jms}, faults: []}", Status.UNKNOWN),
         ("{differ: {left: {profile: jms}, right: {profile: qpid}}}", Status.PROVED),
