@@ -132,12 +132,11 @@ class SimulationResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AnyNumberResult:
-    """What was proved for any number of messages; of what is ``open``, why it was not; and ways to what is possible.
+    """What was not proved for any number of messages: why it is ``open``, or the ways to what is possible.
 
-    ``witnesses`` has the labels of a shortest run that :func:`few_of` has found.
+    ``witnesses`` has the labels of a shortest run that the search :func:`few_of` has found.
     """
 
-    proved: frozenset[str]
     open: Mapping[str, str]
     witnesses: Mapping[str, tuple[str, ...]]
 
@@ -198,7 +197,7 @@ def _prove(specification: Specification, question: AnyNumber, max_states: int) -
     left = {verdict.anomaly: verdict.undecided for verdict in proof.undecided}
     witnesses = _search(specification, few_of(question, left), max_states).witnesses if left else {}
     open_ = {name: why for name, why in left.items() if name not in witnesses}
-    return AnyNumberResult(question.watched.difference(left), open_, witnesses)
+    return AnyNumberResult(open_, witnesses)
 
 
 def few_of(question: AnyNumber, watched: Iterable[str]) -> Search:
@@ -206,7 +205,7 @@ def few_of(question: AnyNumber, watched: Iterable[str]) -> Search:
     bounds = Bounds(
         messages=_MOST_SEARCHED,
         faults=question.faults,
-        max_faults=min(_FEW_FAULTS, question.max_faults or _FEW_FAULTS),
+        max_faults=_FEW_FAULTS if question.max_faults is None else min(_FEW_FAULTS, question.max_faults),
         actions=question.actions,
         without=question.without,
     )
