@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -30,6 +31,9 @@ _TOGETHER = {
 """Which files one worker takes: one Spark is started, not one for each worker.  Scopes with most tests are given out
 first, so that the few long tests of a folder do not begin when nothing else is left to do beside them."""
 
+_ALLOCATIONS = 20_000
+"""After so many new objects the youngest are looked at: with Python's 700 it costs more where networks are kept."""
+
 # No deadline: a first call may compile a kernel.  On CI (which sets CI) the examples are the same in every run.
 settings.register_profile("ackfsm", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("ackfsm")
@@ -57,6 +61,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
             return next((scope for begins, scope in _TOGETHER.items() if file.startswith(begins)), file)
 
     return Together(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests stay until the end: Python's collector of cycles does not look at them again and again."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(_ALLOCATIONS, *gc.get_threshold()[1:])
+        gc.enable()
 
 
 def _keeps(folder: Path) -> bool:
