@@ -36,7 +36,13 @@ def add_matrix(commands: Commands) -> None:
         extra="verify",
     )
     add_configuration(parser)
-    parser.add_argument("--messages", metavar="N", type=at_least(1), default=1, help="how many messages (default: 1)")
+    parser.add_argument(
+        "--messages",
+        metavar="N",
+        type=at_least(1, or_any=True),
+        default=1,
+        help="how many messages, or any, which is proved (default: 1)",
+    )
     parser.add_argument(
         "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
     )
@@ -49,7 +55,7 @@ def add_matrix(commands: Commands) -> None:
         "--max-states",
         metavar="N",
         type=at_least(1, or_any=True),
-        help="stop each search, undetermined, after so many states (default: any)",
+        help="stop each search, undetermined, after so many states (default: any; with --messages any 1,000,000)",
     )
 
 
@@ -58,6 +64,10 @@ def _matrix(arguments: argparse.Namespace) -> int:
     from ackfsm.views import matrix_files
     from ackfsm.views.matrix import matrix_json, matrix_screen
 
+    if arguments.messages is None and not arguments.pairs:
+        raise InputError(
+            "--no-pairs is not for --messages any, since a proof is for any number of faults; leave it out"
+        )
     specification = tables_of(arguments)
     settings = settings_of(arguments, specification)
     plan = matrix.make_plan(

@@ -1,31 +1,52 @@
 """The guarantee matrix: every configuration of a profile under every fault and pair of faults."""
 
 from ackfsm.matrix._alike import ALIKE_STATES, MODE_KEYS, AlikeModes, alike_modes, rows_digest
-from ackfsm.matrix._modes import ModeResult, mode_sweep
-from ackfsm.matrix._plan import LeftOut, Plan, Scenario, make_plan
-from ackfsm.matrix._result import Broken, Cell, Matrix, Outcome
+from ackfsm.matrix._modes import ModeResult, mode_sweep, modes
+from ackfsm.matrix._plan import ANY_FAULTS, LeftOut, Plan, Scenario, make_plan
+from ackfsm.matrix._proved import (
+    KEPT_IN,
+    DecidedMode,
+    decide_modes,
+    decided_modes_text,
+    kept_decisions,
+    keys_of_modes,
+    read_decided_modes,
+)
+from ackfsm.matrix._result import AnyNumber, Broken, Cell, Matrix, Open, Outcome, Repeated
 from ackfsm.matrix._run import run
 from ackfsm.matrix._summary import Entry, Line, Reachability, Summary, summarise
 
 __all__ = [
     "ALIKE_STATES",
+    "ANY_FAULTS",
+    "KEPT_IN",
     "MODE_KEYS",
     "AlikeModes",
+    "AnyNumber",
     "Broken",
     "Cell",
+    "DecidedMode",
     "Entry",
     "LeftOut",
     "Line",
     "Matrix",
     "ModeResult",
+    "Open",
     "Outcome",
     "Plan",
     "Reachability",
+    "Repeated",
     "Scenario",
     "Summary",
     "alike_modes",
+    "decide_modes",
+    "decided_modes_text",
+    "kept_decisions",
+    "keys_of_modes",
     "make_plan",
     "mode_sweep",
+    "modes",
+    "read_decided_modes",
     "rows_digest",
     "run",
     "summarise",

@@ -5,20 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final
 
-from ackfsm.batch import ProgressBar
+from ackfsm.batch import ProgressBar, batch
 from ackfsm.matrix._plan import Plan, refusal, scenarios, span
+from ackfsm.matrix._proved import FACTORS, DecidedMode, kept_decisions, keys_of_modes
 from ackfsm.matrix._result import Outcome
 from ackfsm.matrix._run import run
 from ackfsm.tables import Promise, Specification
-from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode, Fault
+from ackfsm.terms import Anomaly, Configuration, Fault
 
-__all__ = ["ModeResult", "mode_sweep"]
-
-_FACTORS: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
-    {"delivery_mode": tuple(DeliveryMode), "ack_mode": tuple(AckMode), "consumption": tuple(Consumption)}
-)
+__all__ = ["ModeResult", "mode_sweep", "modes"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,16 +22,21 @@ class ModeResult:
     """One mode of a system: the configuration, what it promises, and what can happen in it.
 
     ``causes`` has the outcome for no fault (``None``) and for each kind of fault, which may happen once.
+    ``any_number`` is what was decided for any number of messages and of faults, ``None`` where nothing was.
     """
 
     configuration: Configuration
     promised: Mapping[Anomaly, Promise]
     causes: Mapping[Fault | None, Outcome]
+    any_number: DecidedMode | None = None
 
     @property
     def broken(self) -> frozenset[Anomaly]:
         """The anomalies that are promised never to happen and happen."""
-        return frozenset(anomaly for found in self.causes.values() for anomaly in found.anomalies) & set(self.promised)
+        shown = {anomaly for found in self.causes.values() for anomaly in found.anomalies}
+        if self.any_number is not None:
+            shown |= {anomaly for anomaly in Anomaly if self.any_number.reachable(anomaly)}
+        return frozenset(shown & set(self.promised))
 
 
 def mode_sweep(
@@ -47,18 +48,21 @@ def mode_sweep(
 ) -> dict[str, tuple[ModeResult, ...]]:
     """Every acknowledgement mode x delivery mode x way to consume that each profile has, all else at its defaults.
 
-    One message is sent.  The searches are those of a matrix, see :func:`ackfsm.matrix.run`; with more than one of
-    ``jobs`` processes read the tables that ship with the package.
+    One message is sent.  The searches are those of a matrix, see :func:`ackfsm.matrix.run`; what is decided for any
+    number of messages was computed before, and is looked up.  With more than one of ``jobs`` processes read the tables
+    that ship with the package.
     """
-    modes = {profile: tuple(_modes(specification, profile)) for profile in profiles}
+    every = {profile: tuple(modes(specification, profile)) for profile in profiles}
     plan = Plan(
-        tuple(mode for some in modes.values() for mode in some),
-        tuple(_FACTORS),
+        tuple(mode for some in every.values() for mode in some),
+        tuple(FACTORS),
         (),
         scenarios(pairs=False),
         messages=1,
         max_states=None,
     )
+    with batch(specification, jobs, progress_bar=progress_bar) as work:
+        keys = keys_of_modes(work, plan.configurations)
     matrix = run(plan, specification, jobs=jobs, progress_bar=progress_bar)
     causes = {
         row[0].configuration: MappingProxyType({_fault(cell.scenario.faults): cell.outcome for cell in row})
@@ -66,14 +70,15 @@ def mode_sweep(
     }
 
     def result(mode: Configuration) -> ModeResult:
-        return ModeResult(mode, specification.promised_absent(mode), causes[mode])
+        kept = kept_decisions().get(keys[mode])
+        return ModeResult(mode, specification.promised_absent(mode), causes[mode], kept)
 
-    return {profile: tuple(map(result, some)) for profile, some in modes.items()}
+    return {profile: tuple(map(result, some)) for profile, some in every.items()}
 
 
-def _modes(specification: Specification, profile: str) -> Iterator[Configuration]:
+def modes(specification: Specification, profile: str) -> Iterator[Configuration]:
     """Every mode that the profile has, delivery mode by delivery mode."""
-    for mode in span(specification, {"profile": profile}, _FACTORS):
+    for mode in span(specification, {"profile": profile}, FACTORS):
         if refusal(specification, mode) is None:
             yield mode
 

@@ -7,28 +7,34 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from ackfsm.network import Bounds
 from ackfsm.tables import Condition, ConditionalValue, Factor, Refusal, Specification, format_value
 from ackfsm.terms import Configuration, Fault, InputError
 
-__all__ = ["LeftOut", "Plan", "Scenario", "make_plan", "refusal", "scenarios", "span"]
+__all__ = ["ANY_FAULTS", "LeftOut", "Plan", "Scenario", "make_plan", "refusal", "scenarios", "span"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scenario:
-    """Which kinds of faults may happen, and how many in all."""
+    """Which kinds of faults may happen, and how many in all (``None``: any number)."""
 
     faults: tuple[Fault, ...]
-    max_faults: int
+    max_faults: int | None
 
     def __str__(self) -> str:
+        if self.max_faults is None:
+            return "any faults"
         if not self.faults:
             return "no fault"
         if len(self.faults) < self.max_faults:
             return f"{self.faults[0]} twice"
         return " and ".join(self.faults)
+
+
+ANY_FAULTS: Final = Scenario(tuple(Fault), None)
+"""Every kind of fault, any number of times: the one scenario of a matrix for any number of messages."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,21 +52,22 @@ class LeftOut:
 class Plan:
     """Every configuration under every scenario.
 
-    ``varied`` are the settings that take more than one value; ``left_out`` is what was not planned; ``api`` is the
-    programming interface through which applications ask for the configurations, if one was named.
+    ``varied`` are the settings that take more than one value; ``left_out`` is what was not planned; ``messages`` is
+    ``None`` for any number of them; ``api`` is the programming interface through which applications ask for the
+    configurations, if one was named.
     """
 
     configurations: tuple[Configuration, ...]
     varied: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
     scenarios: tuple[Scenario, ...]
-    messages: int
+    messages: int | None
     max_states: int | None
     api: str | None = None
 
     def bounds(self, scenario: Scenario) -> Bounds:
         """The bounds of a check in ``scenario``."""
-        return Bounds(messages=self.messages, faults=frozenset(scenario.faults), max_faults=scenario.max_faults)
+        return Bounds(messages=self.messages or 1, faults=frozenset(scenario.faults), max_faults=scenario.max_faults)
 
 
 def make_plan(  # noqa: PLR0913 - what the command lets a person choose
@@ -69,11 +76,13 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
     settings: Mapping[str, object] | None = None,
     *,
     api: str | None = None,
-    messages: int = 1,
+    messages: int | None = 1,
     pairs: bool = True,
     max_states: int | None = None,
 ) -> Plan:
     """The matrix of ``profile``; ``settings`` are fixed, the other switches vary where they matter.
+
+    ``messages`` is ``None`` for any number of them, with any number of all faults.
 
     With ``api``, what applications cannot ask for through that interface (:meth:`ProfileTable.api`) is left out too.
     Raises :class:`InputError` for settings or an interface that do not exist, or if nothing is left to be explored.
@@ -91,7 +100,7 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
         if not table.agrees(fixed, configuration.as_dict()):
             continue
         reason = _reason(specification, configuration, interface)
-        reason = reason or _too_long(specification, configuration, unfixed, messages)
+        reason = reason or _too_long(specification, configuration, unfixed, messages or 1)
         if reason is None:
             covered.append(configuration)
         else:
@@ -100,7 +109,8 @@ def make_plan(  # noqa: PLR0913 - what the command lets a person choose
     if not covered:
         raise InputError(f"no configuration is left to be explored: {left_out[0].because}; choose another value")
     varied = tuple(key for key in factors if len({getattr(config, key) for config in covered}) > 1)
-    return Plan(tuple(covered), varied, left_out, scenarios(pairs=pairs), messages, max_states, interface)
+    faults = (ANY_FAULTS,) if messages is None else scenarios(pairs=pairs)
+    return Plan(tuple(covered), varied, left_out, faults, messages, max_states, interface)
 
 
 def span(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ackfsm.matrix._plan import Plan, Scenario
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration
 
-__all__ = ["Broken", "Cell", "Matrix", "Outcome"]
+if TYPE_CHECKING:
+    from ackfsm.unbounded import Level
+
+__all__ = ["AnyNumber", "Broken", "Cell", "Matrix", "Open", "Outcome", "Repeated"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -38,6 +43,45 @@ class Outcome:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Repeated:
+    """How a way of few messages, with ``tried`` smaller bounds, becomes one with the bounds as they are set.
+
+    The steps of ``message`` are taken by so many messages one after the other.
+    """
+
+    message: int
+    times: int
+    tried: Mapping[str, int]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnyNumber(Outcome):
+    """What is decided for any number of messages and of faults.
+
+    Attributes:
+        views: how many views the proofs took.
+        messages: how many messages each witness takes.
+        repeated: of which witnesses a message stands for many.
+        proved: what is impossible for any number, and how much of other messages the proof had to know.
+        undecided: what is neither proved nor shown, with the reason.
+        searched: for each of these the most messages of which all was searched, with any number of faults; 0: none.
+    """
+
+    views: int
+    messages: Mapping[str, int]
+    repeated: Mapping[str, Repeated]
+    proved: Mapping[str, Level]
+    undecided: Mapping[str, str]
+    searched: Mapping[str, int]
+
+    def reachable(self, name: str) -> bool | None:
+        """Whether the anomaly or end of a message can happen; ``None`` if that is undecided."""
+        if name in self.witnesses:
+            return True
+        return None if name in self.undecided else False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Cell:
     """One configuration in one scenario; ``promised`` are the anomalies that it promises never to happen."""
 
@@ -62,6 +106,20 @@ class Broken:
     """
 
     promise: Promise
+    configurations: int
+    settings: Mapping[str, object]
+    cell: Cell
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Open:
+    """What is undecided for one reason: each anomaly or end with the number of configurations.
+
+    ``settings`` are as in :class:`Broken`; ``cell`` is one of them.
+    """
+
+    because: str
+    names: Mapping[str, int]
     configurations: int
     settings: Mapping[str, object]
     cell: Cell
@@ -144,7 +202,35 @@ class Matrix:
 
     def _one_broken(self, anomaly: Anomaly, cells: list[Cell]) -> Broken:
         shortest = min(cells, key=lambda cell: len(cell.outcome.witnesses[anomaly]))
+        configurations, settings = self._in_common(cells)
+        return Broken(shortest.promised[anomaly], configurations, settings, shortest)
+
+    def _in_common(self, cells: Sequence[Cell]) -> tuple[int, dict[str, object]]:
+        """Of how many configurations the cells are, and which settings that vary all of these share."""
         configurations = list(dict.fromkeys(cell.configuration for cell in cells))
         common = {key: {getattr(config, key) for config in configurations} for key in self.plan.varied}
-        settings = {key: next(iter(values)) for key, values in common.items() if len(values) == 1}
-        return Broken(shortest.promised[anomaly], len(configurations), settings, shortest)
+        return len(configurations), {key: next(iter(values)) for key, values in common.items() if len(values) == 1}
+
+    @functools.cached_property
+    def pairs(self) -> Mapping[bool | None, int]:
+        """Of how many pairs of a configuration and an anomaly it can happen, cannot, and is undecided."""
+        found = collections.Counter(
+            cell.outcome.reachable(name) for row in self.rows() for cell in row for name in self.anomalies
+        )
+        return {reachable: found[reachable] for reachable in (False, True, None)}
+
+    @functools.cached_property
+    def open(self) -> tuple[Open, ...]:
+        """What is undecided for any number of messages, by its reasons, that of the most configurations first."""
+        cells: dict[str, dict[str, list[Cell]]] = {}
+        for cell in (cell for row in self.rows() for cell in row):
+            undecided = cell.outcome.undecided if isinstance(cell.outcome, AnyNumber) else {}
+            for name, because in undecided.items():
+                cells.setdefault(because, {}).setdefault(name, []).append(cell)
+        found = (self._one_open(because, by_name) for because, by_name in cells.items())
+        return tuple(sorted(found, key=lambda one: -one.configurations))
+
+    def _one_open(self, because: str, by_name: Mapping[str, list[Cell]]) -> Open:
+        every = [cell for its in by_name.values() for cell in its]
+        configurations, settings = self._in_common(every)
+        return Open(because, {name: len(its) for name, its in by_name.items()}, configurations, settings, every[0])

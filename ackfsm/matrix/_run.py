@@ -3,6 +3,7 @@
 First every configuration is composed, and what is left of it in each scenario gets a key (see
 :class:`ackfsm.explore.Slicer`).  Then one network of each key is searched.  Both are exact:
 every cell has the states, transitions and witnesses that it has when checked on its own.
+For any number of messages the key is of what decides then, and one configuration of each key is decided.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import TypeAlias
 
 from ackfsm.batch import Batch, ParallelMap, ProgressBar, batch, chunks
 from ackfsm.explore import SearchOptions, SlicedNetwork, Slicer, explore_packed
+from ackfsm.matrix._any_number import decided, keys_for_any_number
 from ackfsm.matrix._plan import Plan, Scenario
 from ackfsm.matrix._result import Matrix, Outcome
 from ackfsm.network import NetworkEvent, compose
@@ -51,7 +53,8 @@ def run(  # noqa: PLR0913 - where and how to do it
     """
     begun = time.perf_counter()
     with batch(specification, jobs, directory=directory, parallel_map=parallel_map, progress_bar=progress_bar) as work:
-        task = functools.partial(_canonical_keys, dataclasses.replace(plan, configurations=()))
+        keys_of = keys_for_any_number if plan.messages is None else _canonical_keys
+        task = functools.partial(keys_of, dataclasses.replace(plan, configurations=()))
         keys = work.run("composing configurations", task, chunks(plan.configurations, _CONFIGURATIONS_A_TASK))
         outcomes = _search(work, plan, keys)
     return Matrix(plan, specification, keys, outcomes, time.perf_counter() - begun)
@@ -76,8 +79,11 @@ def _search(work: Batch, plan: Plan, keys: Sequence[Sequence[str]]) -> dict[str,
     groups = _groups(plan, first)
     cells = [[(plan.configurations[c], plan.scenarios[s]) for _, (c, s) in group] for group in groups]
     without = dataclasses.replace(plan, configurations=())
-    task = functools.partial(_outcomes, without, compiled=len(first) >= _COMPILED_FROM)
-    found = work.run("searching", task, cells)
+    if plan.messages is None:
+        found = work.run("deciding", functools.partial(decided, without), cells)
+    else:
+        task = functools.partial(_outcomes, without, compiled=len(first) >= _COMPILED_FROM)
+        found = work.run("searching", task, cells)
     return dict(zip((key for group in groups for key, _ in group), found, strict=True))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from ackfsm.matrix._plan import Scenario
-from ackfsm.matrix._result import Matrix
+from ackfsm.matrix._result import AnyNumber, Matrix
 from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode
 
 __all__ = ["Entry", "Line", "Reachability", "Summary", "summarise"]
@@ -31,8 +31,9 @@ class Entry:
 
     Each setting in ``decided_by`` decides, with the others unchanged, whether the anomaly can happen.
     ``configuration``, ``scenario`` and ``steps`` are those of a shortest witness with the fewest faults (``None`` and
-    empty without one); ``broken`` tells whether a configuration that promises it absent can reach it; ``searched`` is
-    how many states the searches had that did not reach it, each counted once.
+    empty without one), for any number of messages of one with the fewest ``messages``; ``broken`` tells whether a
+    configuration that promises it absent can reach it; ``searched`` is how many states the searches had that did not
+    reach it, each counted once.
     """
 
     happens: Reachability
@@ -40,6 +41,7 @@ class Entry:
     configuration: Configuration | None
     scenario: Scenario | None
     steps: tuple[str, ...]
+    messages: int | None
     broken: bool
     searched: int
 
@@ -125,6 +127,7 @@ class _SummaryBuilder:
             plan.configurations[best[0]] if best else None,
             plan.scenarios[best[1]] if best else None,
             (self._steps(*best, anomaly) or ()) if best else (),
+            self._messages(*best, anomaly) if best else None,
             any(anomaly in promised and r for promised, r in zip(self.promised, reachable, strict=True)),
             self._searched(anomaly, scenarios),
         )
@@ -135,8 +138,13 @@ class _SummaryBuilder:
     def _steps(self, number: int, scenario: int, anomaly: Anomaly) -> tuple[str, ...] | None:
         return self.matrix.outcome(number, scenario).witnesses.get(anomaly)
 
-    def _rank(self, cell: tuple[int, int], anomaly: Anomaly) -> tuple[int, int]:
-        return self.matrix.plan.scenarios[cell[1]].max_faults, len(self._steps(*cell, anomaly) or ())
+    def _messages(self, number: int, scenario: int, anomaly: Anomaly) -> int | None:
+        outcome = self.matrix.outcome(number, scenario)
+        return outcome.messages[anomaly] if isinstance(outcome, AnyNumber) else self.matrix.plan.messages
+
+    def _rank(self, cell: tuple[int, int], anomaly: Anomaly) -> tuple[int, int, int]:
+        faults = self.matrix.plan.scenarios[cell[1]].max_faults
+        return faults or 0, self._messages(*cell, anomaly) or 0, len(self._steps(*cell, anomaly) or ())
 
     def _reachable(self, number: int, anomaly: Anomaly, scenarios: Sequence[int]) -> bool | None:
         found = {self.matrix.outcome(number, scenario).reachable(anomaly) for scenario in scenarios}

@@ -9,7 +9,7 @@ from enum import StrEnum
 import pyarrow as pa
 from pyarrow import parquet as pq
 
-from ackfsm.matrix._result import Cell, Matrix
+from ackfsm.matrix._result import AnyNumber, Cell, Matrix
 from ackfsm.terms import Anomaly, Configuration, is_optional, key_type
 
 __all__ = ["parquet"]
@@ -25,12 +25,12 @@ def _setting(key: str) -> pa.Field:
     return pa.field(key, type_, nullable=is_optional(key))
 
 
-def _schema() -> pa.Schema:
+def _schema(*, any_number: bool) -> pa.Schema:
     settings = [_setting(field.name) for field in dataclasses.fields(Configuration)]
     cell = [
-        pa.field("messages", pa.int32(), nullable=False),
+        pa.field("messages", pa.int32(), nullable=any_number),
         pa.field("faults", pa.list_(pa.field("element", pa.string(), nullable=False)), nullable=False),
-        pa.field("max_faults", pa.int32(), nullable=False),
+        pa.field("max_faults", pa.int32(), nullable=any_number),
         pa.field("states", pa.int64(), nullable=False),
         pa.field("transitions", pa.int64(), nullable=False),
         pa.field("complete", pa.bool_(), nullable=False),
@@ -43,16 +43,22 @@ def _schema() -> pa.Schema:
         pa.field("length", pa.int32()),
         pa.field("witness", pa.list_(pa.field("element", pa.string(), nullable=False))),
     ]
-    return pa.schema([*settings, *cell, *finding])
+    decided = [
+        pa.field("proved_at", pa.string()),
+        pa.field("undecided", pa.string()),
+        pa.field("witness_messages", pa.int32()),
+    ]
+    return pa.schema([*settings, *cell, *finding, *(decided if any_number else [])])
 
 
 def parquet(matrix: Matrix) -> bytes:
     """A Parquet file of ``matrix``.
 
     ``length`` and ``witness`` are null where the anomaly cannot happen; ``reachable`` is null where
-    the search stopped before it could tell.
+    the search stopped before it could tell.  For any number of messages ``messages`` and ``max_faults`` are null, and
+    three columns tell where it is proved, why it is undecided, and how many messages the witness takes.
     """
-    schema, made = _schema(), pa.BufferOutputStream()
+    schema, made = _schema(any_number=matrix.plan.messages is None), pa.BufferOutputStream()
     batches: list[pa.RecordBatch] = []
     with pq.ParquetWriter(made, schema, compression="zstd") as writer:
         for cells in matrix.rows():
@@ -79,7 +85,7 @@ def _batch(cells: Sequence[Cell], matrix: Matrix, schema: pa.Schema) -> pa.Recor
     return pa.RecordBatch.from_pydict(columns, schema=schema)
 
 
-def _cell(cell: Cell, messages: int) -> dict[str, object]:
+def _cell(cell: Cell, messages: int | None) -> dict[str, object]:
     return {
         "messages": messages,
         "faults": [fault.value for fault in cell.scenario.faults],
@@ -99,4 +105,14 @@ def _finding(cell: Cell, anomaly: Anomaly) -> dict[str, object]:
         "promised_absent": anomaly in cell.promised,
         "length": None if witness is None else len(witness),
         "witness": witness,
+        **(_decided(cell.outcome, anomaly) if isinstance(cell.outcome, AnyNumber) else {}),
+    }
+
+
+def _decided(outcome: AnyNumber, anomaly: Anomaly) -> dict[str, object]:
+    level = outcome.proved.get(anomaly)
+    return {
+        "proved_at": None if level is None else level.value,
+        "undecided": outcome.undecided.get(anomaly),
+        "witness_messages": outcome.messages.get(anomaly),
     }

@@ -5,8 +5,9 @@ tables of one message, and looks for anomalies there.  What it does not find is 
 impossible all the same, so it is *undecided*.  Semantics and proofs are in ``spec/any.md``.
 """
 
+from ackfsm.unbounded._alike import network_key
 from ackfsm.unbounded._decide import Decision, Finding, decide
 from ackfsm.unbounded._prove import DEFAULT_LEVELS, Proof, Verdict, prove
 from ackfsm.unbounded._steps import Level
 
-__all__ = ["DEFAULT_LEVELS", "Decision", "Finding", "Level", "Proof", "Verdict", "decide", "prove"]
+__all__ = ["DEFAULT_LEVELS", "Decision", "Finding", "Level", "Proof", "Verdict", "decide", "network_key", "prove"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
@@ -11,9 +11,22 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.matrix import Broken, Entry, Line, Matrix, Reachability, Scenario, Summary
+from ackfsm.matrix import (
+    AnyNumber,
+    Broken,
+    Cell,
+    Entry,
+    Line,
+    Matrix,
+    Open,
+    Reachability,
+    Repeated,
+    Scenario,
+    Summary,
+)
 from ackfsm.tables import format_value
-from ackfsm.terms import Configuration
+from ackfsm.terms import Anomaly, Configuration
+from ackfsm.views._lines import hanging
 
 __all__ = ["check_command", "matrix_json", "matrix_screen"]
 
@@ -27,20 +40,53 @@ _STYLE = {
 
 def matrix_screen(matrix: Matrix, summary: Summary) -> RenderableType:
     """Extent, a line for each acknowledgement mode, delivery mode and way of consuming, and the conclusion."""
-    return Group(_heading(matrix), "", _Lines(summary), *_legend(summary), "", *_left_out(matrix), _conclusion(matrix))
+    if matrix.plan.messages is None:
+        answer: list[RenderableType] = [_heading_for_any(matrix), "", _conclusion(matrix), ""]
+        return Group(*answer, _Lines(summary), *_legend(summary, "messages"), "", *_open(matrix), *_left_out(matrix))
+    return Group(
+        _heading(matrix), "", _Lines(summary), *_legend(summary, "faults"), "", *_left_out(matrix), _conclusion(matrix)
+    )
 
 
-def _heading(matrix: Matrix) -> Text:
+def _heading_for_any(matrix: Matrix) -> Text:
+    """How many pairs of a configuration and an anomaly are decided, and how."""
+    total = sum(matrix.pairs.values())
+    impossible, possible, undecided = (f"{matrix.pairs[reachable]:,}" for reachable in (False, True, None))
+    width = max(map(len, (impossible, possible, undecided)))
+    views = sum(outcome.views for outcome in matrix.outcomes.values() if isinstance(outcome, AnyNumber))
+    broken = f"\n  {len(matrix.broken):>{width}} promises broken by a witness" if matrix.broken else ""
+    return Text.assemble(
+        _what(matrix),
+        f"any number of messages and of faults\n{total:,} pairs of configuration and anomaly:\n",
+        (f"  {impossible:>{width}} impossible for any number of messages: proved\n", "green"),
+        (f"  {possible:>{width}} possible: a witness was found\n", "yellow"),
+        (
+            f"  {undecided:>{width}} undecided ({matrix.pairs[None] / total:.1%})",
+            "bold yellow" if matrix.pairs[None] else "",
+        ),
+        (broken, "bold red"),
+        f"\n{len(matrix.outcomes):,} different systems; {views:,} views and {matrix.states:,} states of few messages"
+        f" ({matrix.seconds:.1f} s)",
+    )
+
+
+def _what(matrix: Matrix) -> Text:
     plan, config = matrix.plan, matrix.plan.configurations[0]
-    messages = f"{plan.messages} message" + "s" * (plan.messages > 1)
-    pairs = any(scenario.max_faults > 1 for scenario in plan.scenarios)
-    faults = "no fault, every single fault" + (", every two faults" if pairs else "")
-    extent = "" if matrix.complete else "; NOT all states: some searches stopped at their limit"
     through = "" if plan.api is None else f" through {plan.api}"
     varied = ", ".join(plan.varied) or "nothing that varies"
     return Text.assemble(
-        (f"{config.profile}", "bold"),
-        f"{through}: {len(plan.configurations):,} configurations of {varied}\n",
+        (f"{config.profile}", "bold"), f"{through}: {len(plan.configurations):,} configurations of {varied}\n"
+    )
+
+
+def _heading(matrix: Matrix) -> Text:
+    plan = matrix.plan
+    messages = f"{plan.messages} message" + "s" * (plan.messages != 1)
+    pairs = any(scenario.max_faults != 1 for scenario in plan.scenarios if scenario.faults)
+    faults = "no fault, every single fault" + (", every two faults" if pairs else "")
+    extent = "" if matrix.complete else "; NOT all states: some searches stopped at their limit"
+    return Text.assemble(
+        _what(matrix),
         f"{messages}; {faults}: {matrix.cells:,} cells, {len(matrix.outcomes):,} of them different\n",
         f"{matrix.states:,} states and {matrix.transitions:,} transitions ({matrix.seconds:.1f} s){extent}",
     )
@@ -105,20 +151,42 @@ def _entry(entry: Entry) -> Text:
 
 
 def _faults(entry: Entry) -> str:
-    """How many faults it takes, and whether a promise is broken."""
-    return ("" if entry.scenario is None else f" {entry.scenario.max_faults}") + "!" * entry.broken
+    """How many faults it takes, of any number how many messages, and whether a promise is broken."""
+    most = None if entry.scenario is None else entry.scenario.max_faults
+    number = entry.messages if most is None else most
+    return ("" if number is None else f" {number}") + "!" * entry.broken
 
 
 def _style(entry: Entry) -> str:
     return "bold red" if entry.broken else _STYLE[entry.happens]
 
 
-def _legend(summary: Summary) -> Iterator[Text]:
+def _legend(summary: Summary, counted: str) -> Iterator[Text]:
     if summary.nowhere:
         yield Text(f"never anywhere: {', '.join(summary.nowhere)}", style="green")
     yield Text(
-        "the number is how many faults it takes; depends: on the other switches; !: a promise is broken", style="dim"
+        f"the number is how many {counted} it takes; depends: on the other switches; !: a promise is broken",
+        style="dim",
     )
+
+
+def _open(matrix: Matrix) -> Iterator[RenderableType]:
+    """What is undecided, by its reasons, each with one configuration to look at."""
+    for number, one in enumerate(matrix.open):
+        if not number:
+            yield Text("undecided", style="bold")
+        names = ", ".join(f"{name} in {count:,}" for name, count in one.names.items())
+        yield hanging(f"{names} of {_of(matrix, one)}: {one.because}", "")
+        yield hanging(check_command(matrix, one.cell.configuration, one.cell.scenario), "dim")
+    if matrix.open:
+        yield Text("")
+
+
+def _of(matrix: Matrix, one: Broken | Open) -> str:
+    """How many configurations, and what they have in common."""
+    settings = " ".join(f"{key}={_plain(value)}" for key, value in one.settings.items())
+    where = f", all with {settings}" if settings else ""
+    return f"{len(matrix.plan.configurations):,} configurations{where}"
 
 
 def _left_out(matrix: Matrix) -> Iterator[Text]:
@@ -131,23 +199,36 @@ def _left_out(matrix: Matrix) -> Iterator[Text]:
 def _conclusion(matrix: Matrix) -> RenderableType:
     if matrix.broken:
         return Group(*(_broken(matrix, broken) for broken in matrix.broken))
+    of_any = matrix.plan.messages is None
     if not matrix.complete:
-        return Text("Undetermined: some searches stopped at their limit; raise --max-states.", style="bold yellow")
-    return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")
+        why = (
+            "what is undecided may be impossible, and no search shows it"
+            if of_any
+            else "some searches stopped at their limit; raise --max-states"
+        )
+        return Text(f"Undetermined: {why}.", style="bold yellow")
+    with_any = ", with any number of messages" if of_any else ""
+    return Text(f"As promised: nothing that is promised never to happen can happen{with_any}.", style="bold green")
 
 
 def _broken(matrix: Matrix, broken: Broken) -> Text:
     promise, cell = broken.promise, broken.cell
-    settings = " ".join(f"{key}={_plain(value)}" for key, value in broken.settings.items())
-    where = f", all with {settings}" if settings else ""
-    of = f"{broken.configurations:,} of {len(matrix.plan.configurations):,} configurations{where}"
+    of = f"{broken.configurations:,} of {_of(matrix, broken)}"
     witness = " → ".join(cell.outcome.witnesses[promise.absent])
+    if (run := _repetition(cell, promise.absent)) is not None:
+        tried = " ".join(f"{setting}={bound}" for setting, bound in run.tried.items())
+        witness += f"\n  {run.times:,} messages take the steps of m{run.message} of this way, which is one with {tried}"
     command = check_command(matrix, cell.configuration, cell.scenario)
     return Text.assemble(
         (f"Promise broken: {promise.absent} ({promise.source})", "bold red"),
         f" in {of}\n  {witness}\n",
         (f"  {command}", "dim"),
     )
+
+
+def _repetition(cell: Cell, anomaly: Anomaly) -> Repeated | None:
+    """Of which message of a witness there have to be many, where few do not fill a bound."""
+    return cell.outcome.repeated.get(anomaly) if isinstance(cell.outcome, AnyNumber) else None
 
 
 def _plain(value: object) -> object:
@@ -163,6 +244,8 @@ def check_command(matrix: Matrix, configuration: Configuration, scenario: Scenar
             settings[field.name] = value
     words = ["ackfsm check --profile", matrix.specification.profile_option(configuration.profile)]
     words += [f"--set {key}={format_value(value)}" for key, value in settings.items()]
+    if matrix.plan.messages is None:
+        return " ".join([*words, "--messages any"])
     words += [f"--fault {fault}" for fault in scenario.faults]
     words += [f"--max-faults {scenario.max_faults}"] if scenario.max_faults != 1 else []
     words += [f"--messages {matrix.plan.messages}"] if matrix.plan.messages > 1 else []
@@ -176,7 +259,7 @@ def matrix_json(matrix: Matrix, summary: Summary) -> dict[str, object]:
         "profile": str(plan.configurations[0].profile),
         **({} if plan.api is None else {"api": plan.api}),
         "varied": list(plan.varied),
-        "messages": plan.messages,
+        "messages": "any" if plan.messages is None else plan.messages,
         "scenarios": [str(scenario) for scenario in plan.scenarios],
         "configurations": len(plan.configurations),
         "left_out": [{"count": left.count, "because": left.because} for left in plan.left_out],
@@ -186,8 +269,34 @@ def matrix_json(matrix: Matrix, summary: Summary) -> dict[str, object]:
         "states": matrix.states,
         "transitions": matrix.transitions,
         "seconds": round(matrix.seconds, 3),
+        **(_any_number_json(matrix) if plan.messages is None else {}),
         "lines": [_line_json(matrix, line) for line in summary.lines],
         "broken": [_broken_json(matrix, broken) for broken in matrix.broken],
+    }
+
+
+def _any_number_json(matrix: Matrix) -> dict[str, object]:
+    return {
+        "pairs": {
+            name: matrix.pairs[of] for name, of in (("impossible", False), ("possible", True), ("undecided", None))
+        },
+        "undecided": [
+            {
+                "because": one.because,
+                "names": dict(one.names),
+                "configurations": one.configurations,
+                **_one_of_them(matrix, one.settings, one.cell),
+            }
+            for one in matrix.open
+        ],
+    }
+
+
+def _one_of_them(matrix: Matrix, settings: Mapping[str, object], cell: Cell) -> dict[str, object]:
+    return {
+        "settings": {key: getattr(value, "value", value) for key, value in settings.items()},
+        "config": cell.configuration.as_dict(),
+        "command": check_command(matrix, cell.configuration, cell.scenario),
     }
 
 
@@ -208,6 +317,7 @@ def _entry_json(matrix: Matrix, entry: Entry) -> dict[str, object]:
         "decided_by": list(entry.decided_by),
         "faults": None if scenario is None else [fault.value for fault in scenario.faults],
         "max_faults": None if scenario is None else scenario.max_faults,
+        **({} if matrix.plan.messages is not None or entry.messages is None else {"messages": entry.messages}),
         "promise_broken": entry.broken,
         "searched": entry.searched,
         "steps": list(entry.steps),
@@ -217,14 +327,14 @@ def _entry_json(matrix: Matrix, entry: Entry) -> dict[str, object]:
 
 def _broken_json(matrix: Matrix, broken: Broken) -> dict[str, object]:
     cell, promise = broken.cell, broken.promise
+    run = _repetition(cell, promise.absent)
     return {
         "anomaly": promise.absent.value,
         "source": promise.source,
         "configurations": broken.configurations,
-        "settings": {key: getattr(value, "value", value) for key, value in broken.settings.items()},
-        "config": cell.configuration.as_dict(),
+        **_one_of_them(matrix, broken.settings, cell),
         "faults": [fault.value for fault in cell.scenario.faults],
         "max_faults": cell.scenario.max_faults,
         "steps": list(cell.outcome.witnesses[promise.absent]),
-        "command": check_command(matrix, cell.configuration, cell.scenario),
+        **({} if run is None else {"repeated": f"m{run.message}", "times": run.times, "tried": dict(run.tried)}),
     }

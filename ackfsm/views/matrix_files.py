@@ -58,11 +58,19 @@ def _html(matrix: Matrix, summary: Summary) -> str:
 
 def _extent(matrix: Matrix) -> Iterator[str]:
     plan = matrix.plan
-    yield (
-        f"{len(plan.configurations):,} configurations of {', '.join(plan.varied) or 'nothing that varies'}, "
-        f"{plan.messages} message{'s' * (plan.messages > 1)}, {len(plan.scenarios)} scenarios of faults: "
-        f"{matrix.cells:,} cells, {len(matrix.outcomes):,} of them different."
-    )
+    extent = f"{len(plan.configurations):,} configurations of {', '.join(plan.varied) or 'nothing that varies'}"
+    if plan.messages is None:
+        yield f"{extent}, any number of messages and of faults: {len(matrix.outcomes):,} different systems."
+        yield (
+            f"Of {sum(matrix.pairs.values()):,} pairs of configuration and anomaly {matrix.pairs[False]:,} are proved"
+            f" impossible for any number, {matrix.pairs[True]:,} possible, {matrix.pairs[None]:,} undecided."
+        )
+    else:
+        yield (
+            f"{extent}, "
+            f"{plan.messages} message{'s' * (plan.messages > 1)}, {len(plan.scenarios)} scenarios of faults: "
+            f"{matrix.cells:,} cells, {len(matrix.outcomes):,} of them different."
+        )
     yield f"{matrix.states:,} states and {matrix.transitions:,} transitions were searched in {matrix.seconds:,.1f} s."
     for left in plan.left_out:
         yield f"Left out: {left.count:,} configurations, {left.because}."
@@ -78,7 +86,10 @@ def _conclusion(matrix: Matrix) -> Iterator[str]:
             f"Promise broken: {broken.promise.absent} ({broken.promise.source}) in {broken.configurations:,} "
             f"configurations{where}: {witness} ({command})"
         )
-    if not matrix.complete:
+    for one in matrix.open:
+        names = ", ".join(f"{name} in {count:,}" for name, count in one.names.items())
+        yield f"Undecided: {names} configurations: {one.because}"
+    if not matrix.complete and matrix.plan.messages is not None:
         yield "Undetermined: some searches stopped at their limit."
     if matrix.complete and not matrix.broken:
         yield "As promised: nothing that is promised never to happen can happen."
@@ -139,7 +150,7 @@ class _Page:
             link = f' <a href="#w{number}">{number}</a>'
         below = ", ".join(entry.decided_by)
         if entry.happens is Reachability.NEVER:
-            below = f"{entry.searched:,}"
+            below = "any number" if self.matrix.plan.messages is None else f"{entry.searched:,}"
         return f'<td class="{kind}">{entry.happens}{link}{f"<small>{below}</small>" if below else ""}</td>'
 
     def witnesses(self) -> Iterator[str]:

@@ -518,6 +518,8 @@ NUMBERS = {
     "claims --max-states any": "'any' is not a whole number from 1;",
     "claims --jobs 0": "'0' is not a whole number from 1;",
     "claims --jobs any": "'any' is not a whole number from 1;",
+    "matrix --messages any --no-pairs": "--no-pairs is not for --messages any",
+    "matrix --messages 0": "'0' is not a whole number from 1, or any",
     "matrix --jobs any": "'any' is not a whole number from 1;",
     "matrix --jobs 0": "'0' is not a whole number from 1;",
     "matrix --max-states 0": "'0' is not a whole number from 1, or any",
@@ -561,6 +563,7 @@ KILLED = {
     "claims --id C01 --id C02 --jobs 2": "ackfsm.claims._run.answer",
     "systems solace --jobs 2": "ackfsm.matrix._run._canonical_keys",
     f"{TINY_MATRIX} --jobs 2": "ackfsm.matrix._run._outcomes",
+    f"{TINY_MATRIX} --pairs --messages any --jobs 2": "ackfsm.matrix._run.decided",
 }
 """Commands whose work is done in processes, and the task in which one of these is killed."""
 

@@ -189,7 +189,10 @@ def _matrix_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     fixed = [
         word for key in KEYS[1:] for word in ("--set", f"{key}={'none' if defaults[key] is None else defaults[key]}")
     ]
-    options = _options(2, set=_setting(), max_states=mostly(("5", "2000")), json=None, output=laboratory.output())
+    limit = mostly(("5", "2000"))
+    options = _options(
+        2, set=_setting(), max_states=limit, messages=mostly(("1", "0", "any")), json=None, output=laboratory.output()
+    )
     return ["matrix", "--profile", profile, *fixed, "--jobs", "1", "--no-pairs", *draw_(options)]
 
 

@@ -1,0 +1,144 @@
+"""What is decided of the modes of the systems for any number of messages: computed once, kept, and looked up.
+
+One decision takes some ten seconds, so that the pages of the systems do not make them anew.  They are kept under the
+digest of all that decides (:func:`ackfsm.unbounded.network_key`), so that what is found there is of these very tables:
+where a row that matters has changed nothing is found.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.resources
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from ackfsm.batch import Batch, ProgressBar, chunks
+from ackfsm.matrix._any_number import keys_for_any_number
+from ackfsm.matrix._plan import ANY_FAULTS, Plan
+from ackfsm.matrix._result import AnyNumber, Matrix
+from ackfsm.matrix._run import run
+from ackfsm.tables import Specification
+from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode
+
+__all__ = [
+    "FACTORS",
+    "KEPT_IN",
+    "DecidedMode",
+    "decide_modes",
+    "decided_modes_text",
+    "kept_decisions",
+    "keys_of_modes",
+    "read_decided_modes",
+]
+
+FACTORS: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
+    {"delivery_mode": tuple(DeliveryMode), "ack_mode": tuple(AckMode), "consumption": tuple(Consumption)}
+)
+"""The settings that make a mode of a system here; all others are at their defaults."""
+
+KEPT_IN: Final = "any_number.txt"
+"""The file of the decisions, beside this one."""
+
+_KEY_LENGTH: Final = 16
+_CONFIGURATIONS_A_TASK: Final = 4
+
+_HEADING: Final = """\
+# What can happen in the modes of the systems with any number of messages and of any faults, all other settings being
+# at their defaults.  Made by python -m model_tests.any_number.  The digest of all that decides; the first mode that has
+# it; what is possible, with how many messages; what is undecided, with how many messages all of it was searched.  Every
+# other anomaly is proved impossible.  {decided} of {systems} different systems are here.
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DecidedMode:
+    """What is decided of one mode for any number of messages and of faults.
+
+    ``possible`` has the number of messages of a way there; ``undecided`` the most messages of which all was searched,
+    with any number of faults, and did not show it.  Every other anomaly is proved impossible.
+    """
+
+    possible: Mapping[str, int]
+    undecided: Mapping[str, int]
+
+    def reachable(self, anomaly: str) -> bool | None:
+        """Whether the anomaly can happen; ``None`` if that is undecided."""
+        if anomaly in self.possible:
+            return True
+        return None if anomaly in self.undecided else False
+
+
+def keys_of_modes(work: Batch, modes: Sequence[Configuration]) -> dict[Configuration, str]:
+    """The digest under which each mode is kept."""
+    task = functools.partial(keys_for_any_number, _plan(()))
+    found = work.run("looking for proofs", task, chunks(modes, _CONFIGURATIONS_A_TASK))
+    return {mode: keys[0][:_KEY_LENGTH] for mode, keys in zip(modes, found, strict=True)}
+
+
+def decide_modes(
+    specification: Specification,
+    modes: Sequence[Configuration],
+    *,
+    jobs: int = 1,
+    progress_bar: ProgressBar | None = None,
+) -> list[DecidedMode]:
+    """Decide each of ``modes``; some ten seconds for each distinct one."""
+    matrix = run(_plan(modes), specification, jobs=jobs, progress_bar=progress_bar)
+    return [_decided(matrix, number) for number in range(len(modes))]
+
+
+def _plan(modes: Sequence[Configuration]) -> Plan:
+    return Plan(tuple(modes), tuple(FACTORS), (), (ANY_FAULTS,), None, None)
+
+
+def _decided(matrix: Matrix, number: int) -> DecidedMode:
+    outcome = matrix.outcome(number, 0)
+    if not isinstance(outcome, AnyNumber):
+        raise TypeError(f"{type(outcome).__name__} is not of any number of messages")
+    return DecidedMode(
+        {name: outcome.messages[name] for name in outcome.anomalies},
+        {anomaly.value: outcome.searched[anomaly] for anomaly in matrix.anomalies if anomaly in outcome.undecided},
+    )
+
+
+def decided_modes_text(decided: Mapping[str, DecidedMode], modes: Mapping[str, Configuration]) -> str:
+    """The file: a line for each key of ``modes`` that is decided, with the first mode that has it."""
+    known = {key: decided[key] for key in modes if key in decided}
+    lines = (
+        "; ".join((key, _name(modes[key]), _numbers(one.possible), _numbers(one.undecided))).rstrip()
+        for key, one in known.items()
+    )
+    return _HEADING.format(decided=len(known), systems=len(modes)) + "".join(f"{line}\n" for line in lines)
+
+
+def _name(mode: Configuration) -> str:
+    return f"{mode.profile} {' '.join(str(getattr(mode, key)) for key in FACTORS)}"
+
+
+def _numbers(numbers: Mapping[str, int]) -> str:
+    return " ".join(f"{name}:{numbers[name]}" for name in Anomaly if name in numbers)
+
+
+def read_decided_modes(lines: Iterable[str]) -> dict[str, DecidedMode]:
+    """What :func:`decided_modes_text` has written, by its key."""
+    return dict(_read(line) for line in lines if not line.startswith("#"))
+
+
+def _read(line: str) -> tuple[str, DecidedMode]:
+    key, _, possible, undecided = line.split(";")
+    return key, DecidedMode(dict(_read_numbers(possible)), dict(_read_numbers(undecided)))
+
+
+def _read_numbers(text: str) -> Iterator[tuple[str, int]]:
+    for word in text.split():
+        name, _, number = word.partition(":")
+        yield Anomaly(name).value, int(number)
+
+
+@functools.cache
+def kept_decisions() -> Mapping[str, DecidedMode]:
+    """All that is kept, by its key; nothing where the file is not there."""
+    file = importlib.resources.files("ackfsm.matrix").joinpath(KEPT_IN)
+    return MappingProxyType(read_decided_modes(file.read_text(encoding="utf-8").splitlines()) if file.is_file() else {})
