@@ -331,6 +331,8 @@ def _repeats(bounds: Bounds) -> int | None:
     return None if bounds.actions else bounds.max_faults
 
 
+_FAULTS = frozenset(Fault)
+
 _ANY_LIMIT = 1 << 31
 """More than any limit of attempts."""
 
@@ -367,6 +369,7 @@ class _Composer:
         at_consumers = (Lane.CONSUMER, Lane.CONSUMER)
         self.local = {name for name, event in specification.events.items() if (event.start, event.end) == at_consumers}
         self._composed: dict[tuple[str, str], dict[Place, Fsm]] = {}
+        self._placed: dict[IndexKind, list[Place]] = {}
 
     def network(self) -> Network:
         self._refuse_too_many()
@@ -388,6 +391,12 @@ class _Composer:
             )
 
     def _places(self, per: IndexKind) -> list[Place]:
+        found = self._placed.get(per)
+        if found is None:
+            found = self._placed[per] = self._all_places(per)
+        return found
+
+    def _all_places(self, per: IndexKind) -> list[Place]:
         several = per.of_consumer and (self.bounds.sessions if per is IndexKind.SESSION else self.bounds.consumers) > 1
         consumers = range(1, self.bounds.consumers + 1) if several else (0,)
         indices, subscriptions = self._indices(per.whole), self._subscriptions if per.of_subscription else (0,)
@@ -437,7 +446,16 @@ class _Composer:
                 yield Instance(fsm, index, name, marked, at_rest, consumer, subscription)
 
     def _events(self, instances: tuple[Instance, ...]) -> Iterator[NetworkEvent]:
-        listeners = _listeners(instances, one_session=self.bounds.one_session)
+        happening = list(self._happening())
+        heard = {name for _, name, _ in happening}
+        listeners = _listeners(instances, heard, one_session=self.bounds.one_session)
+        for machine, name, place in happening:
+            event = self._event(machine, name, place, instances, listeners[name])
+            if all(part.event in instances[part.instance].fsm.possible for part in event.participants):
+                yield event
+
+    def _happening(self) -> Iterator[tuple[Machine, str, Place]]:
+        """The events that nobody has left out and that their owners have rows for, each with its owner."""
         for machine in self.specification.machines.values():
             for name in machine.owns:
                 declared = self.specification.events[name]
@@ -445,9 +463,7 @@ class _Composer:
                     continue
                 for place in self._places(declared.per):
                     if self._owner_has_a_row(machine, name, place):
-                        event = self._event(machine, name, place, instances, listeners[name])
-                        if all(part.event in instances[part.instance].fsm.possible for part in event.participants):
-                            yield event
+                        yield machine, name, place
 
     def _owner_has_a_row(self, machine: Machine, name: str, place: Place) -> bool:
         fsms = self._fsms(machine)
@@ -455,9 +471,8 @@ class _Composer:
         index, consumer = place.of[: len(first.of)], place.consumer if first.consumer else 0
         subscriptions = (place.subscription,) if place.subscription and first.subscription else self._subscriptions
         owners = [fsms[Place(index, consumer, s)] for s in (subscriptions if first.subscription else (0,))]
-        return any(
-            fsm.has_transition(event) for fsm in owners for event in fsm.alphabet if event.is_of(name, place.consumer)
-        )
+        own = {EventRef(name), EventRef(name, consumer=place.consumer)}
+        return any(event in fsm.possible and fsm.has_transition(event) for fsm in owners for event in own)
 
     def _event(
         self,
@@ -469,7 +484,7 @@ class _Composer:
     ) -> NetworkEvent:
         parts = listeners.of(place)
         parts.sort(key=lambda part: instances[part.instance].fsm.name != owner.name)
-        may_never_happen = name in set(Fault) or self.specification.events[name].optional
+        may_never_happen = name in _FAULTS or self.specification.events[name].optional
         return NetworkEvent(name, place.of, may_never_happen, tuple(parts), place.consumer, place.subscription)
 
 
@@ -492,22 +507,28 @@ class _Listeners:
         """Which machines hear the event at the place ``its``, in the order in which they were added."""
         message = its.of[:1]
         own = [*self._own[()], *self._own[message]] if message else [mine for of in self._own.values() for mine in of]
+        consumers = {0, its.consumer}
         found = sorted(
             (number, part)
             for number, mine, part in (*own, *self._others)
-            if part.event.consumer in {0, its.consumer}
+            if part.event.consumer in consumers
             and concerns(part.event.relation, mine, its, one_session=self._one_session)
         )
         return [part for _, part in found]
 
 
-def _listeners(instances: tuple[Instance, ...], *, one_session: bool) -> Mapping[str, _Listeners]:
-    """Which machines hear the events of each name."""
+def _listeners(
+    instances: tuple[Instance, ...], heard: Collection[str], *, one_session: bool
+) -> Mapping[str, _Listeners]:
+    """Which machines hear the events of each name that is ``heard``."""
     found: dict[str, _Listeners] = defaultdict(functools.partial(_Listeners, one_session=one_session))
     for number, instance in enumerate(instances):
+        place = instance.place
         for name, events in instance.fsm.reactive_events.items():
-            for event in events:
-                found[name].add(instance.place, Participant(number, event))
+            if name in heard:
+                among = found[name]
+                for event in events:
+                    among.add(place, Participant(number, event))
     return found
 
 
@@ -524,14 +545,21 @@ def concerns(relation: Relation, mine: Place, its: Place, *, one_session: bool =
     if relation is Relation.OWN:  # nearly all are
         return here == there and not elsewhere
     in_session = one_session or not elsewhere
-    holds: Mapping[Relation, bool] = {
-        Relation.OTHER: here != there and in_session,
-        Relation.EARLIER: there < here and in_session,
-        Relation.LATER: there > here and in_session,
-        Relation.LATER_HERE: there > here and not elsewhere,
-        Relation.LATER_BESIDE: there > here and elsewhere and in_session,
-        Relation.ELSEWHERE: here == there and elsewhere,
-        Relation.OTHER_ELSEWHERE: here != there and elsewhere,
-        Relation.OTHER_SUBSCRIPTION: False,
-    }
-    return holds[relation]
+    match relation:
+        case Relation.OTHER:
+            holds = here != there and in_session
+        case Relation.EARLIER:
+            holds = there < here and in_session
+        case Relation.LATER:
+            holds = there > here and in_session
+        case Relation.LATER_HERE:
+            holds = there > here and not elsewhere
+        case Relation.LATER_BESIDE:
+            holds = there > here and elsewhere and in_session
+        case Relation.ELSEWHERE:
+            holds = here == there and elsewhere
+        case Relation.OTHER_ELSEWHERE:
+            holds = here != there and elsewhere
+        case _:
+            holds = False
+    return holds
