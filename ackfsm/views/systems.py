@@ -13,6 +13,7 @@ from typing import Final
 from ackfsm.matrix import ModeResult
 from ackfsm.tables import Default, NumberRange, ProfileTable, Promise, Refusal, Specification, VendorAlias, format_value
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
+from ackfsm.views._modes_in_words import ANY_NUMBER, any_number, name_of, shown_for, where
 from ackfsm.views.markdown import code, page_of, rows_of, sentence
 
 __all__ = ["MADE", "system_json", "system_page", "system_pages", "systems_json", "systems_page"]
@@ -62,6 +63,7 @@ def system_page(specification: Specification, profile: str, modes: Sequence[Mode
     lines += ["", "## Modes", "", *_modes(specification, table)]
     lines += _titled("What each mode promises", _promises(modes))
     lines += _titled("What each single fault can cause", _causes(modes))
+    lines += _titled("What can happen with any number of messages", any_number(modes))
     lines += _titled("Defaults", _defaults(table))
     lines += _titled("Its own names", _names(table))
     lines += _titled("Its own events", _events(table))
@@ -110,6 +112,9 @@ def _numbers(table: ProfileTable) -> list[str]:
 
 def _promises(modes: Sequence[ModeResult]) -> Iterator[str]:
     yield "Promised never to happen, with all other settings at their defaults; `check` holds the tables to it."
+    if any(mode.any_number for mode in modes):
+        yield ""
+        yield f"It is shown {ANY_NUMBER} where that is proved, else for the few messages of which all was searched."
     yield ""
     given: dict[tuple[Anomaly, str, str], list[ModeResult]] = {}
     for mode in modes:
@@ -117,34 +122,10 @@ def _promises(modes: Sequence[ModeResult]) -> Iterator[str]:
             if (promise := mode.promised.get(anomaly)) is not None:
                 given.setdefault((anomaly, promise.because, promise.source), []).append(mode)
     rows = [
-        (code(anomaly), _where(some, modes), because, source)
+        (code(anomaly), where(some, modes), because, shown_for(anomaly, some, modes), source)
         for (anomaly, because, source), some in sorted(given.items(), key=lambda item: list(Anomaly).index(item[0][0]))
     ]
-    yield from rows_of(("never", "in", "because", "source"), rows)
-
-
-def _where(some: Sequence[ModeResult], modes: Sequence[ModeResult]) -> str:
-    """The modes in ``some`` of all ``modes``, in as few words as may be."""
-    if len(some) == len(modes):
-        return "every mode"
-    words = []
-    for delivery_mode in dict.fromkeys(mode.configuration.delivery_mode for mode in modes):
-        mine = [mode for mode in some if mode.configuration.delivery_mode == delivery_mode]
-        whole = [mode for mode in modes if mode.configuration.delivery_mode == delivery_mode]
-        if mine:
-            names = ", ".join(dict.fromkeys(_name(mode, mine, whole) for mode in mine))
-            words.append(f"{delivery_mode}: {'every mode' if len(mine) == len(whole) else names}")
-    return "; ".join(words)
-
-
-def _name(mode: ModeResult, some: Sequence[ModeResult], whole: Sequence[ModeResult]) -> str:
-    """The acknowledgement mode, with the way to consume where ``some`` has not both of the ``whole``."""
-
-    def ways(modes: Sequence[ModeResult]) -> int:
-        return sum(other.configuration.ack_mode == mode.configuration.ack_mode for other in modes)
-
-    config = mode.configuration
-    return config.ack_mode if ways(some) == ways(whole) else f"{config.ack_mode} ({config.consumption})"
+    yield from rows_of(("never", "in", "because", "shown for", "source"), rows)
 
 
 def _causes(modes: Sequence[ModeResult]) -> Iterator[str]:
@@ -171,7 +152,7 @@ def _table_of_causes(modes: Sequence[ModeResult]) -> list[str]:
         cells = [_cell(mode, fault) for fault in faults]
         rows.setdefault((mode.configuration.ack_mode, *cells), []).append(mode)
     names = ("mode", *(code(fault) if fault else "no fault" for fault in faults))
-    return rows_of(names, ((_name(same[0], same, modes), *cells) for (_, *cells), same in rows.items()))
+    return rows_of(names, ((name_of(same[0], same, modes), *cells) for (_, *cells), same in rows.items()))
 
 
 def _cell(mode: ModeResult, fault: Fault | None) -> str:
@@ -369,6 +350,9 @@ def _mode_json(mode: ModeResult) -> dict[str, object]:
             (fault.value if fault else "none"): {"anomalies": list(found.anomalies), "states": found.states}
             for fault, found in mode.causes.items()
         },
+        "any_number": None
+        if (one := mode.any_number) is None
+        else {"possible": dict(one.possible), "undecided": dict(one.undecided)},
     }
 
 

@@ -12,12 +12,13 @@ import pytest
 
 from ackfsm import explore, matrix, tables
 from ackfsm.cli import main
-from ackfsm.matrix import ModeResult
+from ackfsm.matrix import DecidedMode, ModeResult
 from ackfsm.network import Bounds
 from ackfsm.tables import Promise, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Fault, Profile
 from ackfsm.views import systems
+from ackfsm.views._modes_in_words import where
 from model_tests.support.tables import shipped
 
 SMALL = Profile.SOLACE
@@ -120,13 +121,72 @@ def test_a_page_says_who_promises_what_and_where() -> None:
     given = {
         (f"`{anomaly}`", promise.because, promise.source) for mode in told for anomaly, promise in mode.promised.items()
     }
-    assert {(row[0], row[2], row[3]) for row in rows} == given
+    assert {(row[0], row[2], row[4]) for row in rows} == given
     assert len(rows) == len(given)
     everywhere = {f"`{a}`" for a in Anomaly if len({mode.promised.get(a) for mode in told} - {None}) == 1}
     everywhere -= {f"`{a}`" for mode in told for a in Anomaly if a not in mode.promised}
     assert {row[0] for row in rows if row[1] == "every mode"} == everywhere
     (loss,) = [row[1] for row in rows if row[0] == "`loss`"]
     assert loss.startswith("PERSISTENT: AUTO_ACKNOWLEDGE (listener), CLIENT_ACKNOWLEDGE")
+
+
+DECIDED = DecidedMode({"duplicate": 1, "loss": 501}, {"stuck": 2, "reorder": 0})
+
+
+def told_of(decided: dict[int, DecidedMode | None]) -> str:
+    """The page if these of its modes, by their number, are decided so, and the others have nothing but proofs."""
+    proved = DecidedMode({}, {})
+    modes = [
+        dataclasses.replace(mode, any_number=decided.get(number, proved)) for number, mode in enumerate(surveyed())
+    ]
+    return systems.system_page(shipped(), SMALL, modes)
+
+
+def table_of(text: str, title: str) -> dict[str, list[str]]:
+    """The rows of the table of a section, by their first cell."""
+    (_, _, *rows) = [
+        cells(line) for line in text.split(f"## {title}")[1].split("\n## ", maxsplit=1)[0].splitlines() if "|" in line
+    ]
+    return {row[0].strip("`"): row for row in rows}
+
+
+def test_a_promise_says_for_how_many_messages_it_is_shown() -> None:
+    assert {row[3] for row in table_of(told_of({}), "What each mode promises").values()} == {"any number of messages"}
+    nothing = dict.fromkeys(range(len(surveyed())))
+    rows = table_of(told_of(dict(nothing)), "What each mode promises")
+    assert {row[3] for row in rows.values()} == {"one message and one fault"}
+    some = table_of(told_of({0: DECIDED}), "What each mode promises")
+    first = surveyed()[0].configuration
+    name = f"{first.delivery_mode}: {first.ack_mode} ({first.consumption})"
+    assert some["stuck"][3] == f"any number of messages ({rest(0)}); 2 messages and any faults ({name})"
+    assert some["reorder"][3] == f"any number of messages ({rest(0)}); one message and one fault ({name})"
+    assert some["phantom"][3] == "any number of messages"
+
+
+def rest(without: int) -> str:
+    every = surveyed()
+    return where([mode for number, mode in enumerate(every) if number != without], every)
+
+
+def test_a_promise_that_many_messages_break_is_broken() -> None:
+    promising = next(number for number, mode in enumerate(surveyed()) if Anomaly.LOSS in mode.promised)
+    modes = [dataclasses.replace(mode, any_number=DECIDED) for mode in surveyed()]
+    assert modes[promising].broken == {Anomaly.LOSS}
+    assert (
+        "**broken** with 501 messages" in table_of(told_of({promising: DECIDED}), "What each mode promises")["loss"][3]
+    )
+
+
+def test_what_is_proved_possible_and_open_is_told_apart() -> None:
+    title = "What can happen with any number of messages"
+    rows = table_of(told_of({0: DECIDED, 1: None}), title)
+    others = [mode for number, mode in enumerate(surveyed()) if number != 1]
+    first = where(others[:1], others)
+    assert rows["phantom"][1:] == ["every mode", "", ""]
+    assert rows["loss"][1:] == [where(others[1:], others), f"501 messages: {first}", ""]
+    assert rows["stuck"][1:] == [where(others[1:], others), "", f"2 messages: {first}"]
+    assert f"Not asked yet: {where(surveyed()[1:2], surveyed())}." in told_of({0: DECIDED, 1: None})
+    assert title not in told_of(dict.fromkeys(range(len(surveyed()))))
 
 
 def promising_never_a_duplicate() -> Specification:

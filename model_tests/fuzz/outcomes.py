@@ -130,7 +130,8 @@ def _of_systems(answer: Any) -> int:
     broken = (
         set(cause["anomalies"]) & set(mode["promised_absent"]) for mode in checked for cause in mode["causes"].values()
     )
-    return VIOLATION if any(broken) else 0
+    proved = (set((mode["any_number"] or {}).get("possible", ())) & set(mode["promised_absent"]) for mode in checked)
+    return VIOLATION if any(broken) or any(proved) else 0
 
 
 def _of_import(answer: Any) -> int:
