@@ -52,14 +52,18 @@ class Origin:
 class SlicedNetwork:
     """A packed network without what can never move; ``events`` are those that remain, in their order.
 
-    ``origin`` tells which machines and states of the network remain.  ``key`` is the same for two networks exactly if
-    they are the same but for the names of machines and states.
+    ``origin`` tells which machines and states of the network remain.
     """
 
     packed: PackedNetwork
     events: tuple[NetworkEvent, ...]
-    key: str
     origin: Origin = dataclasses.field(compare=False, repr=False)
+
+    @property
+    def key(self) -> str:
+        """The same for two networks exactly if they are the same but for the names of machines and states."""
+        values = [getattr(self.packed, field.name) for field in dataclasses.fields(self.packed)]
+        return hashlib.sha256(repr(([event.label for event in self.events], values)).encode()).hexdigest()
 
 
 class Slicer:
@@ -114,11 +118,8 @@ class _Slice:
     def packed(self) -> SlicedNetwork:
         """In integers."""
         network = self.slicer.network
-        packed = self._packed()
         events = tuple(network.events[event] for event in self.alive)
-        values = [getattr(packed, field.name) for field in dataclasses.fields(packed)]
-        key = hashlib.sha256(repr(([event.label for event in events], values)).encode()).hexdigest()
-        return SlicedNetwork(packed, events, key, Origin(network, self.kept, events))
+        return SlicedNetwork(self._packed(), events, Origin(network, self.kept, events))
 
     def _packed(self) -> PackedNetwork:
         whole, instances = self.slicer.packed, self.slicer.network.instances
