@@ -92,12 +92,14 @@ class Batch:
     ) -> list[_Result]:
         """The results of all ``groups``, in their order; ``task`` has a result for each argument of a group.
 
-        ``what`` names the progress bar, which moves after each group.  Raises what ``task`` raises,
-        :class:`ackfsm.terms.HostError` if a process is killed, and :class:`ackfsm.terms.SpecError` if other
-        processes find other tables.
+        ``what`` names the progress bar, which is there from the beginning and moves after each group.  Raises what
+        ``task`` raises, :class:`ackfsm.terms.HostError` if a process is killed, and :class:`ackfsm.terms.SpecError` if
+        other processes find other tables.
         """
         results: dict[int, Sequence[_Result]] = {}
         total = sum(map(len, groups))
+        if self._progress_bar is not None and total:
+            self._progress_bar(what, 0, total)
         for index, found in self._results(task, groups):
             results[index] = found
             if self._progress_bar is not None:

@@ -7,47 +7,94 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from ackfsm.claims._equivalence import Equal, SameEffect
 from ackfsm.claims._evidence import Evidence
-from ackfsm.claims._questions import Answer, AnyNumber, AnyNumberResult, Question, few_of, network_of
-from ackfsm.claims._reachability import Never
-from ackfsm.claims._read import Check
-from ackfsm.claims._scope import configurations
+from ackfsm.claims._questions import (
+    Answer,
+    AnyNumber,
+    AnyNumberResult,
+    Question,
+    SearchResult,
+    network_of,
+    search_of_three,
+)
+from ackfsm.claims._scope import Scope, configurations
 from ackfsm.explore import perform
+from ackfsm.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["for_any_number", "questions_of"]
+__all__ = ["AnyNumberQuery", "StandsAsItIs", "left_open"]
 
 
-def questions_of(specification: Specification, check: Check) -> list[Question]:
-    """The proofs that ``check`` needs; none if nothing has to be proved, or nothing can be."""
-    if not isinstance(check, Never) or _not_covered(check):
+class StandsAsItIs:
+    """A check of what is so however many messages there are: a run shows that something is possible, a row is a row."""
+
+    __slots__ = ()
+
+    def any_number_questions(self, specification: Specification) -> list[Question]:
+        """None: there is nothing to prove."""
+        del specification
         return []
-    return [_proof(check, config) for config in configurations(specification, check.scope.groups)]
 
-
-def for_any_number(
-    specification: Specification, check: Check, evidence: Evidence, answers: Mapping[Question, Answer]
-) -> Evidence:
-    """The ``evidence`` of a check that holds for its own numbers; open if it is not proved for any number.
-
-    It is refuted if a search of three messages shows what fewer do not.  A run shows that something is possible however
-    many messages there are, and a row or a default is what it is; what never happens, and what is the same, has to be
-    proved.
-    """
-    if not evidence.holds or not isinstance(check, Never | Equal | SameEffect):
+    def for_any_number(
+        self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
+    ) -> Evidence:
+        """The evidence itself."""
+        del specification, answers
         return evidence
-    if not isinstance(check, Never):
-        unequal = isinstance(check, Equal) and not check.wanted
-        return evidence if unequal else _open(evidence, {}, "traces are compared for few messages only")
-    if why := _not_covered(check):
-        return _open(evidence, {}, why)
-    settings = configurations(specification, check.scope.groups)
-    found = [(_proof(check, config), settings[config]) for config in settings]
-    refuted = (_refuted(specification, evidence, proof, its, answers[proof]) for proof, its in found)
-    left = (_left(evidence, its, answers[proof]) for proof, its in found)
-    return next(filter(None, itertools.chain(refuted, left)), _proved(evidence))
+
+
+def left_open(evidence: Evidence, why: str, also: str = "", **known: Any) -> Evidence:
+    """The ``evidence`` of a check that holds for its own numbers and is not proved for any number, and what is known.
+
+    ``also`` is what else is to be said, a clause.
+    """
+    data = {**evidence.data, "any_number": {"proved": False, "configuration": {}, "undecided": why, **known}}
+    sentence = f"{evidence.sentence}; not proved for any number of messages ({why}){also and f'; {also}'}"
+    return Evidence(evidence.check, None, sentence, data)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnyNumberQuery:
+    """One proof for each configuration of a scope: that none of ``names`` happens, with any number of messages.
+
+    ``only_these_messages`` is why nothing is said of more messages than those of the scope; empty if it is.
+    """
+
+    scope: Scope
+    names: tuple[str, ...]
+    only_these_messages: str
+
+    def questions(self, specification: Specification) -> list[Question]:
+        """The proofs; none if there is nothing to prove, or no proof is of such systems."""
+        if self._not_covered:
+            return []
+        return [self._proof(configuration) for configuration in configurations(specification, self.scope.groups)]
+
+    def judged(self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]) -> Evidence:
+        """The ``evidence`` of a check that holds for its own numbers; open if it is not proved for any number.
+
+        It is refuted if a search of three messages shows what fewer do not.
+        """
+        if self._not_covered:
+            return left_open(evidence, self._not_covered)
+        settings = configurations(specification, self.scope.groups)
+        found = [(self._proof(configuration), its) for configuration, its in settings.items()]
+        refuted = (_refuted(specification, evidence, proof, its, answers[proof]) for proof, its in found)
+        left = (_left(evidence, proof, its, answers[proof]) for proof, its in found)
+        return next(filter(None, itertools.chain(refuted, left)), _proved(evidence))
+
+    @property
+    def _not_covered(self) -> str:
+        """Why there is nothing to prove, or no proof is of such systems; empty if neither."""
+        bounds = self.scope.bounds
+        if bounds.consumers > 1 or bounds.subscriptions > 1:
+            return "proofs are of one consumer and one subscription"
+        return self.only_these_messages
+
+    def _proof(self, configuration: Configuration) -> AnyNumber:
+        bounds, names = self.scope.bounds, frozenset(self.names)
+        return AnyNumber(configuration, bounds.faults, bounds.max_faults, bounds.actions, bounds.without, names)
 
 
 def _refuted(
@@ -57,41 +104,34 @@ def _refuted(
     if not isinstance(answer, AnyNumberResult) or not answer.witnesses:
         return None
     name, steps = min(answer.witnesses.items(), key=lambda way: len(way[1]))
-    search = few_of(proof, answer.witnesses)
+    search = search_of_three(proof, answer.witnesses)
     perform(network_of(specification, search), name, steps)
     shown = {"proved": False, "configuration": dict(settings), "steps": list(steps)}
     sentence = f"with {search.bounds.messages} messages {name} can happen, by {' → '.join(steps)}"
     return Evidence(evidence.check, False, sentence, {**evidence.data, "any_number": shown})  # noqa: FBT003
 
 
-def _left(evidence: Evidence, settings: Mapping[str, Any], answer: Answer) -> Evidence | None:
-    """That something is not proved."""
+def _left(evidence: Evidence, proof: AnyNumber, settings: Mapping[str, Any], answer: Answer) -> Evidence | None:
+    """That something is not proved, and how far it was searched instead."""
     if not isinstance(answer, AnyNumberResult):
-        return _open(evidence, settings, str(answer))
-    whys = (_open(evidence, settings, f"{name}: {why}") for name, why in answer.open.items())
-    return next(whys, None)
+        return left_open(evidence, str(answer), configuration=dict(settings))
+    if answer.searched is None or not answer.open:
+        return None
+    name, why = next(iter(answer.open.items()))
+    bounds, found = search_of_three(proof, answer.open).bounds, answer.searched
+    extent = {"messages": bounds.messages, "max_faults": bounds.max_faults}
+    extent |= {"states": found.states, "complete": found.complete}
+    also = _searched(name, found, bounds)
+    return left_open(evidence, f"{name}: {why}", also, configuration=dict(settings), searched=extent)
+
+
+def _searched(name: str, found: SearchResult, bounds: Bounds) -> str:
+    what = f"{bounds.messages} messages with at most {bounds.max_faults} faults"
+    if found.complete:
+        return f"{name} is in none of the {found.states:,} states of {what} either"
+    return f"a search of {what} stopped at its limit after {found.states:,} states and has not met {name}"
 
 
 def _proved(evidence: Evidence) -> Evidence:
     sentence = f"{evidence.sentence}; proved for any number of messages and faults"
     return dataclasses.replace(evidence, sentence=sentence, data={**evidence.data, "any_number": {"proved": True}})
-
-
-def _proof(check: Never, configuration: Configuration) -> AnyNumber:
-    bounds = check.scope.bounds
-    names = frozenset(check.names)
-    return AnyNumber(configuration, bounds.faults, bounds.max_faults, bounds.actions, bounds.without, names)
-
-
-def _not_covered(check: Never) -> str:
-    """Why there is nothing to prove, or no proof is of such systems; empty if neither."""
-    bounds = check.scope.bounds
-    if bounds.consumers > 1 or bounds.subscriptions > 1:
-        return "proofs are of one consumer and one subscription"
-    return check.only_these_messages
-
-
-def _open(evidence: Evidence, settings: Mapping[str, Any], why: str) -> Evidence:
-    data = {**evidence.data, "any_number": {"proved": False, "configuration": dict(settings), "undecided": why}}
-    sentence = f"{evidence.sentence}; not proved for any number of messages ({why})"
-    return Evidence(evidence.check, None, sentence, data)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
+from ackfsm.claims._any_number import left_open
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, ComparisonResult, EffectEquivalence, Question, TraceEquivalence, observable
 from ackfsm.claims._scope import Scope, configurations, read_scope
@@ -13,9 +14,31 @@ from ackfsm.tables import Specification
 
 __all__ = ["Equal", "SameEffect"]
 
+DIFFER: Final = "differ"
+
+
+class _Comparison:
+    """A check of what is the same, which has to be proved for any number of messages and is for few alone."""
+
+    __slots__ = ()
+
+    def any_number_questions(self, specification: Specification) -> list[Question]:
+        """None: no proof is of traces."""
+        del specification
+        return []
+
+    def for_any_number(
+        self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
+    ) -> Evidence:
+        """Open; that traces differ is shown by one of them."""
+        del specification, answers
+        if not evidence.holds or evidence.check == DIFFER:
+            return evidence
+        return left_open(evidence, "traces are compared for few messages only")
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Equal:
+class Equal(_Comparison):
     """``left`` and ``right`` (settings over each of the scope's) have the same traces; or they differ, everywhere.
 
     ``events`` are those that are seen, all that a history can show if there are none; faults always are.
@@ -30,7 +53,7 @@ class Equal:
     @property
     def kind(self) -> str:
         """``equal`` or ``differ``."""
-        return "equal" if self.wanted else "differ"
+        return "equal" if self.wanted else DIFFER
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Equal:
@@ -60,7 +83,7 @@ class Equal:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class SameEffect:
+class SameEffect(_Comparison):
     """Wherever two events (labels) can both happen, what follows the one is what follows the other."""
 
     labels: tuple[str, str]

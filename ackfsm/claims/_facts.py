@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
 
+from ackfsm.claims._any_number import StandsAsItIs
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._scope import Scope, configurations, read_scope
@@ -17,7 +18,7 @@ from ackfsm.text import in_words
 __all__ = ["HasConstant", "HasDefault", "RowIs", "SettingSupported", "Unchangeable"]
 
 
-class _Fact:
+class _Fact(StandsAsItIs):
     """A check that needs no search."""
 
     __slots__ = ()

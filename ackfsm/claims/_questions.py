@@ -32,9 +32,9 @@ __all__ = [
     "SimulationResult",
     "TraceEquivalence",
     "answer",
-    "few_of",
     "network_of",
     "observable",
+    "search_of_three",
 ]
 
 _MOST_SEARCHED = 3
@@ -134,11 +134,16 @@ class SimulationResult:
 class AnyNumberResult:
     """What was not proved for any number of messages: why it is ``open``, or the ways to what is possible.
 
-    ``witnesses`` has the labels of a shortest run that the search :func:`few_of` has found.
+    ``searched`` is what :func:`search_of_three` has found where something was not proved, else ``None``.
     """
 
     open: Mapping[str, str]
-    witnesses: Mapping[str, tuple[str, ...]]
+    searched: SearchResult | None
+
+    @property
+    def witnesses(self) -> Mapping[str, tuple[str, ...]]:
+        """The labels of a shortest run to each name that three messages show."""
+        return {} if self.searched is None else self.searched.witnesses
 
 
 Question: TypeAlias = "Search | AnyNumber | TraceEquivalence | EffectEquivalence | Simulation"
@@ -195,12 +200,13 @@ def _prove(specification: Specification, question: AnyNumber, max_states: int) -
         observers=_watching(specification, question.watched),
     )
     left = {verdict.anomaly: verdict.undecided for verdict in proof.undecided}
-    witnesses = _search(specification, few_of(question, left), max_states).witnesses if left else {}
-    open_ = {name: why for name, why in left.items() if name not in witnesses}
-    return AnyNumberResult(open_, witnesses)
+    if not left:
+        return AnyNumberResult({}, None)
+    found = _search(specification, search_of_three(question, left), max_states)
+    return AnyNumberResult({name: why for name, why in left.items() if name not in found.witnesses}, found)
 
 
-def few_of(question: AnyNumber, watched: Iterable[str]) -> Search:
+def search_of_three(question: AnyNumber, watched: Iterable[str]) -> Search:
     """A search of three messages, with few faults, for what is not proved: it may show what fewer do not."""
     bounds = Bounds(
         messages=_MOST_SEARCHED,

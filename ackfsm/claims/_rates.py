@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ackfsm import throughput, timing
+from ackfsm.claims._any_number import StandsAsItIs
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, Question, Simulation
 from ackfsm.claims._scope import configurations
@@ -25,7 +26,7 @@ _FEWEST: Final = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(StandsAsItIs):
     """How many messages a second a way of sending allows, by arithmetic and by the tables put to a clock.
 
     ``send`` is ``blocking`` (each send waits a round trip), ``unblocked`` (none waits), ``window`` (so many

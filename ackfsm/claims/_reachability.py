@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ackfsm.claims._any_number import AnyNumberQuery, StandsAsItIs
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, Question, Search, SearchResult, network_of
 from ackfsm.claims._scope import Scope, configurations, read_scope
@@ -119,6 +120,20 @@ class Never:
         asked = self._query.questions(specification)
         return asked + (self._happenings.questions(specification) if self.although else [])
 
+    def any_number_questions(self, specification: Specification) -> list[Question]:
+        """One proof for each configuration."""
+        return self._for_any_number.questions(specification)
+
+    def for_any_number(
+        self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
+    ) -> Evidence:
+        """What never happens has to be proved."""
+        return self._for_any_number.judged(specification, evidence, answers) if evidence.holds else evidence
+
+    @property
+    def _for_any_number(self) -> AnyNumberQuery:
+        return AnyNumberQuery(self.scope, self.names, self.only_these_messages)
+
     @property
     def _query(self) -> _ReachabilityQuery:
         return _ReachabilityQuery(self.scope, frozenset(self.names))
@@ -162,7 +177,7 @@ class Never:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Possible:
+class Possible(StandsAsItIs):
     """Each of ``names`` is reached in every configuration.
 
     A shortest run there has the steps ``by`` in this order, if any are given; a step without

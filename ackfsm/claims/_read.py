@@ -34,6 +34,14 @@ class Check(Protocol):
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """What the answers show; ``answers`` has those of its questions."""
 
+    def any_number_questions(self, specification: Specification) -> list[Question]:
+        """What it asks where it is to hold for any number of messages; raises as :meth:`questions`."""
+
+    def for_any_number(
+        self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
+    ) -> Evidence:
+        """Its evidence for any number of messages; ``answers`` has those of :meth:`any_number_questions`."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Contradiction:

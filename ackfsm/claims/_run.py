@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ackfsm.batch import ProgressBar, batch, chunks
-from ackfsm.claims._any_number import for_any_number, questions_of
 from ackfsm.claims._evidence import Evidence, Status, conclude
 from ackfsm.claims._questions import Answer, Question, answer
 from ackfsm.claims._read import Check, Claim, Contradiction
@@ -109,7 +108,7 @@ def _questions(specification: Specification, claim: Claim, *, any_number: bool) 
         try:
             yield from check.questions(specification)
             if any_number:
-                yield from questions_of(specification, check)
+                yield from check.any_number_questions(specification)
         except InputError:
             continue  # _evidence meets the same error and reports it
 
@@ -138,6 +137,6 @@ def _one(
 ) -> Evidence:
     try:
         evidence = check.evidence(specification, answers)
-        return for_any_number(specification, check, evidence, answers) if any_number else evidence
+        return check.for_any_number(specification, evidence, answers) if any_number else evidence
     except InputError as error:
         return Evidence(check.kind, None, str(error))

@@ -273,11 +273,12 @@ def progress_line(what: str) -> Iterator[Callable[[int], None]]:
 
 @contextlib.contextmanager
 def progress_bars(*, later: bool = False) -> Iterator[ProgressBar]:
-    """On a terminal a progress bar for each part of the work, with the time that it will still take.
+    """On a terminal a progress bar for each part of the work, with the time that it has taken and will still take.
 
     With ``later`` it is shown after two seconds.
     """
-    bars = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console(errors=True), transient=True)
+    columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
+    bars = Progress(*columns, console=console(errors=True), transient=True)
     bars.disable = not bars.console.is_terminal
     tasks: dict[str, TaskID] = {}
 

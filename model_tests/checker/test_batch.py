@@ -37,7 +37,8 @@ def test_results_are_in_the_order_of_the_arguments(jobs: int, parallel_map: Para
     with batch(shipped(), jobs, parallel_map=parallel_map, progress_bar=lambda *part: shown.append(part)) as work:
         found = work.run("labels", _labels, chunks(NUMBERS, 3))
     assert found == _labels(shipped(), NUMBERS)
-    assert len(shown) == 3
+    assert len(shown) == 4
+    assert shown[0] == ("labels", 0, 7), "before the first result, which may take long"
     assert shown[-1] == ("labels", 7, 7)
     assert sorted(done for _, done, _ in shown) == [done for _, done, _ in shown]
 

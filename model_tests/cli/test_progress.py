@@ -104,6 +104,14 @@ def test_a_bar_of_what_may_be_done_at_once_comes_later(
     assert ("planning" in terminal.getvalue()) == (delay < 1)
 
 
+def test_a_bar_shows_the_time_before_anything_is_done(terminal: io.StringIO) -> None:
+    with _output.progress_bars() as bar:
+        bar("questions", 0, 3)
+        time.sleep(0.3)
+    assert "0/3" in terminal.getvalue()
+    assert "0:00:00" in terminal.getvalue()
+
+
 def test_a_line_says_how_far_it_is(terminal: io.StringIO) -> None:
     with _output.progress_line("states found") as progress:
         time.sleep(0.2)

@@ -9,6 +9,7 @@ import pytest
 
 from ackfsm import claims, cli
 from ackfsm.claims import ClaimResult, Status
+from ackfsm.claims._any_number import StandsAsItIs
 from ackfsm.tables import Specification
 from model_tests.support.checker.projected import fading
 from model_tests.support.places import SPEC
@@ -18,14 +19,19 @@ _FLAGS = "{never: unflagged_duplicate, in: {profile: jms}, messages: 2, faults: 
 
 
 def decided(
-    folder: Path, check: str, specification: Specification | None = None, *, any_number: bool = True
+    folder: Path,
+    check: str,
+    specification: Specification | None = None,
+    *,
+    any_number: bool = True,
+    max_states: int = claims.MAX_STATES,
 ) -> ClaimResult:
     """What the tables say of a claim with this one check (YAML in flow style) for any number of messages."""
     shutil.copyfile(SPEC / "schema.json", folder / "schema.json")
     text = f"- id: C01\n  seed: a.txt\n  kind: always\n  statement: a sentence\n  checks:\n  - {check}\n"
     (folder / "claims.yaml").write_text(text, encoding="utf-8")
     read = claims.read(shipped(), folder)
-    return claims.decide(specification or shipped(), read, any_number=any_number)[0]
+    return claims.decide(specification or shipped(), read, any_number=any_number, max_states=max_states)[0]
 
 
 def test_what_is_proved_for_any_number_says_so(tmp_path: Path) -> None:
@@ -52,6 +58,24 @@ def test_what_two_messages_do_not_show_is_not_proved(after: int, status: Status,
         assert "send(m3)" in said["steps"]
     else:
         assert said["undecided"].startswith("unflagged_duplicate: ")
+        searched = said["searched"]
+        assert (searched["messages"], searched["max_faults"], searched["complete"]) == (3, 2, True)
+        assert f"in none of the {searched['states']:,} states of 3 messages with at most 2 faults" in found.sentence
+
+
+def test_an_open_check_says_that_the_search_stopped(tmp_path: Path) -> None:
+    found = decided(tmp_path, _FLAGS, fading(shipped(), 4), max_states=3_000)
+    said = found.evidence[0].as_json()["any_number"]
+    assert said["searched"]["complete"] is False
+    assert found.status is Status.UNKNOWN
+    assert "a search of 3 messages with at most 2 faults stopped at its limit" in found.sentence
+
+
+def test_every_kind_of_check_says_what_it_is_for_any_number() -> None:
+    """Whichever is added too: none is taken for one that stands as it is."""
+    kinds = {type(check) for claim in claims.read(shipped()) for check in claim.checks}
+    stand = {kind.__name__ for kind in kinds if issubclass(kind, StandsAsItIs)}
+    assert {kind.__name__ for kind in kinds} - stand == {"Never", "Equal", "SameEffect"}
 
 
 @pytest.mark.parametrize(
