@@ -445,6 +445,8 @@ def _told(value: object) -> str:
 
 
 def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
+    if isinstance(value, kind):
+        return value
     try:
         return kind(str(value))
     except ValueError:

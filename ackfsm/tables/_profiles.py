@@ -52,6 +52,11 @@ class Default:
     source: str
     place: str
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is one value, whatever the other settings are."""
+        return self.when is None and self.third_of is None
+
     def of(self, values: Mapping[str, Any]) -> _Value:
         """The value, given the ``values`` of the settings before it."""
         if self.third_of is None:
@@ -162,16 +167,23 @@ class ProfileTable:
     events: tuple[VendorEvent, ...] = ()
     like: str | None = None
     _by_key: Mapping[str, Sequence[Default]] = dataclasses.field(init=False, repr=False, compare=False)
+    _always: Mapping[str, Any] = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         by_key: dict[str, list[Default]] = {}
         for row in self.defaults:
             by_key.setdefault(row.key, []).append(row)
         object.__setattr__(self, "_by_key", by_key)
+        always = {row.key: row.value for (row,) in (rows for rows in by_key.values() if len(rows) == 1) if row.is_fixed}
+        object.__setattr__(self, "_always", always)
 
     def default(self, key: str, values: Mapping[str, Any]) -> Default:
         """The row that decides ``key``, given the ``values`` of the settings before it."""
-        return next(row for row in self._by_key[key] if row.when is None or row.when.holds(values))
+        *conditional, otherwise = self._by_key[key]
+        for row in conditional:
+            if row.when is None or row.when.holds(values):
+                return row
+        return otherwise
 
     def chosen(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Those of the ``values`` (of every setting) that are not the defaults beside the others."""
@@ -185,7 +197,12 @@ class ProfileTable:
         values: dict[str, Any] = {"profile": self.profile}
         for key in _KEYS[1:]:
             chosen = _chosen(given[key], values) if key in given else ()
-            values[key] = chosen[0] if chosen else self.default(key, values).of(values)
+            if chosen:
+                values[key] = chosen[0]
+            elif key in self._always:
+                values[key] = self._always[key]
+            else:
+                values[key] = self.default(key, values).of(values)
         return values
 
     def agrees(self, given: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
