@@ -12,7 +12,7 @@ from ackfsm.matrix._proved import (
     keys_of_modes,
     read_decided_modes,
 )
-from ackfsm.matrix._result import AnyNumber, Broken, Cell, Matrix, Open, Outcome, Repeated
+from ackfsm.matrix._result import AnyNumber, Broken, Cell, Matrix, Open, Outcome, Repeated, repeated
 from ackfsm.matrix._run import run
 from ackfsm.matrix._summary import Entry, Line, Reachability, Summary, summarise
 
@@ -47,6 +47,7 @@ __all__ = [
     "mode_sweep",
     "modes",
     "read_decided_modes",
+    "repeated",
     "rows_digest",
     "run",
     "summarise",

@@ -15,7 +15,7 @@ from ackfsm.terms import Anomaly, Configuration
 if TYPE_CHECKING:
     from ackfsm.unbounded import Level
 
-__all__ = ["AnyNumber", "Broken", "Cell", "Matrix", "Open", "Outcome", "Repeated"]
+__all__ = ["AnyNumber", "Broken", "Cell", "Matrix", "Open", "Outcome", "Repeated", "repeated"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -79,6 +79,11 @@ class AnyNumber(Outcome):
         if name in self.witnesses:
             return True
         return None if name in self.undecided else False
+
+
+def repeated(outcome: Outcome, name: str) -> Repeated | None:
+    """Of which message of a witness there have to be many, where few do not fill a bound."""
+    return outcome.repeated.get(name) if isinstance(outcome, AnyNumber) else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

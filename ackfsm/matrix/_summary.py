@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from ackfsm.matrix._plan import Scenario
-from ackfsm.matrix._result import AnyNumber, Matrix
+from ackfsm.matrix._result import AnyNumber, Matrix, Repeated, repeated
 from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode
 
 __all__ = ["Entry", "Line", "Reachability", "Summary", "summarise"]
@@ -31,9 +31,9 @@ class Entry:
 
     Each setting in ``decided_by`` decides, with the others unchanged, whether the anomaly can happen.
     ``configuration``, ``scenario`` and ``steps`` are those of a shortest witness with the fewest faults (``None`` and
-    empty without one), for any number of messages of one with the fewest ``messages``; ``broken`` tells whether a
-    configuration that promises it absent can reach it; ``searched`` is how many states the searches had that did not
-    reach it, each counted once.
+    empty without one), for any number of messages of one with the fewest ``messages``, of which one may be
+    ``repeated``; ``broken`` tells whether a configuration that promises it absent can reach it; ``searched`` is how
+    many states the searches had that did not reach it, each counted once.
     """
 
     happens: Reachability
@@ -42,6 +42,7 @@ class Entry:
     scenario: Scenario | None
     steps: tuple[str, ...]
     messages: int | None
+    repeated: Repeated | None
     broken: bool
     searched: int
 
@@ -128,6 +129,7 @@ class _SummaryBuilder:
             plan.scenarios[best[1]] if best else None,
             (self._steps(*best, anomaly) or ()) if best else (),
             self._messages(*best, anomaly) if best else None,
+            repeated(self.matrix.outcome(*best), anomaly) if best else None,
             any(anomaly in promised and r for promised, r in zip(self.promised, reachable, strict=True)),
             self._searched(anomaly, scenarios),
         )

@@ -23,12 +23,13 @@ from ackfsm.matrix import (
     Repeated,
     Scenario,
     Summary,
+    repeated,
 )
 from ackfsm.tables import format_value
-from ackfsm.terms import Anomaly, Configuration
+from ackfsm.terms import Configuration
 from ackfsm.views._lines import hanging
 
-__all__ = ["check_command", "matrix_json", "matrix_screen"]
+__all__ = ["check_command", "matrix_json", "matrix_screen", "repetition"]
 
 _STYLE = {
     Reachability.NEVER: "green",
@@ -215,9 +216,8 @@ def _broken(matrix: Matrix, broken: Broken) -> Text:
     promise, cell = broken.promise, broken.cell
     of = f"{broken.configurations:,} of {_of(matrix, broken)}"
     witness = " → ".join(cell.outcome.witnesses[promise.absent])
-    if (run := _repetition(cell, promise.absent)) is not None:
-        tried = " ".join(f"{setting}={bound}" for setting, bound in run.tried.items())
-        witness += f"\n  {run.times:,} messages take the steps of m{run.message} of this way, which is one with {tried}"
+    if how := repetition(repeated(cell.outcome, promise.absent)):
+        witness += f"\n  {how}"
     command = check_command(matrix, cell.configuration, cell.scenario)
     return Text.assemble(
         (f"Promise broken: {promise.absent} ({promise.source})", "bold red"),
@@ -226,9 +226,16 @@ def _broken(matrix: Matrix, broken: Broken) -> Text:
     )
 
 
-def _repetition(cell: Cell, anomaly: Anomaly) -> Repeated | None:
-    """Of which message of a witness there have to be many, where few do not fill a bound."""
-    return cell.outcome.repeated.get(anomaly) if isinstance(cell.outcome, AnyNumber) else None
+def repetition(run: Repeated | None) -> str:
+    """How a way of few messages becomes one that fills a bound; nothing for one that is whole."""
+    if run is None:
+        return ""
+    tried = " ".join(f"{setting}={bound}" for setting, bound in run.tried.items())
+    return f"{run.times:,} messages take the steps of m{run.message} of this way, which is one with {tried}"
+
+
+def _repetition_json(run: Repeated | None) -> dict[str, object]:
+    return {} if run is None else {"repeated": f"m{run.message}", "times": run.times, "tried": dict(run.tried)}
 
 
 def _plain(value: object) -> object:
@@ -318,6 +325,7 @@ def _entry_json(matrix: Matrix, entry: Entry) -> dict[str, object]:
         "faults": None if scenario is None else [fault.value for fault in scenario.faults],
         "max_faults": None if scenario is None else scenario.max_faults,
         **({} if matrix.plan.messages is not None or entry.messages is None else {"messages": entry.messages}),
+        **_repetition_json(entry.repeated),
         "promise_broken": entry.broken,
         "searched": entry.searched,
         "steps": list(entry.steps),
@@ -327,7 +335,6 @@ def _entry_json(matrix: Matrix, entry: Entry) -> dict[str, object]:
 
 def _broken_json(matrix: Matrix, broken: Broken) -> dict[str, object]:
     cell, promise = broken.cell, broken.promise
-    run = _repetition(cell, promise.absent)
     return {
         "anomaly": promise.absent.value,
         "source": promise.source,
@@ -336,5 +343,5 @@ def _broken_json(matrix: Matrix, broken: Broken) -> dict[str, object]:
         "faults": [fault.value for fault in cell.scenario.faults],
         "max_faults": cell.scenario.max_faults,
         "steps": list(cell.outcome.witnesses[promise.absent]),
-        **({} if run is None else {"repeated": f"m{run.message}", "times": run.times, "tried": dict(run.tried)}),
+        **_repetition_json(repeated(cell.outcome, promise.absent)),
     }

@@ -12,9 +12,12 @@ from pathlib import Path
 from ackfsm import files
 from ackfsm.matrix import Entry, Line, Matrix, Reachability, Summary
 from ackfsm.terms import Anomaly
-from ackfsm.views.matrix import check_command
+from ackfsm.views.matrix import check_command, repetition
 
 __all__ = ["make_folder", "write"]
+
+_NEVER = {False: "how many states were searched", True: "that it is proved for any number of messages and of faults"}
+"""What stands below what never happens."""
 
 _CLASS = {Reachability.NEVER: "n", Reachability.DEPENDS: "d", Reachability.ALWAYS: "a", Reachability.UNKNOWN: "u"}
 
@@ -49,6 +52,7 @@ def _html(matrix: Matrix, summary: Summary) -> str:
         title=escape(f"Guarantee matrix of the profile {matrix.plan.configurations[0].profile}"),
         extent="\n".join(f"<p>{escape(line)}</p>" for line in _extent(matrix)),
         conclusion="\n".join(f"<p>{escape(line)}</p>" for line in _conclusion(matrix)),
+        never=_NEVER[matrix.plan.messages is None],
         overview=page.overview(),
         details="\n".join(page.details()),
         words="\n".join(_words(matrix)),
@@ -108,7 +112,7 @@ class _Page:
     def __init__(self, matrix: Matrix, summary: Summary) -> None:
         self.matrix = matrix
         self.summary = summary
-        self.numbers: dict[tuple[str, ...], tuple[int, str]] = {}
+        self.numbers: dict[tuple[tuple[str, ...], str], tuple[int, str]] = {}
 
     def overview(self) -> str:
         head = _head(["acknowledgement", "delivery", "consumption", "configurations", *self.summary.anomalies])
@@ -143,10 +147,11 @@ class _Page:
         kind = _CLASS[entry.happens] + (" b" if entry.broken else "")
         link = ""
         if entry.configuration is not None and entry.scenario is not None:
-            if entry.steps not in self.numbers:
+            way = entry.steps, repetition(entry.repeated)
+            if way not in self.numbers:
                 command = check_command(self.matrix, entry.configuration, entry.scenario)
-                self.numbers[entry.steps] = (len(self.numbers) + 1, command)
-            number, _ = self.numbers[entry.steps]
+                self.numbers[way] = (len(self.numbers) + 1, command)
+            number, _ = self.numbers[way]
             link = f' <a href="#w{number}">{number}</a>'
         below = ", ".join(entry.decided_by)
         if entry.happens is Reachability.NEVER:
@@ -154,8 +159,8 @@ class _Page:
         return f'<td class="{kind}">{entry.happens}{link}{f"<small>{below}</small>" if below else ""}</td>'
 
     def witnesses(self) -> Iterator[str]:
-        for steps, (number, command) in self.numbers.items():
-            yield f'<li id="w{number}">{" → ".join(steps)}<br><code>{command}</code></li>'
+        for (steps, how), (number, command) in self.numbers.items():
+            yield f'<li id="w{number}">{" → ".join(steps)}{how and f"<br>{how}"}<br><code>{command}</code></li>'
 
 
 def _head(names: Iterable[str]) -> str:

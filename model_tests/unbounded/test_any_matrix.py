@@ -16,12 +16,13 @@ import pytest  # noqa: TC002 - its CaptureFixture is part of what tests take
 from rich.console import Console
 
 from ackfsm import cli, explore, matrix, tables
-from ackfsm.matrix import AnyNumber, Matrix
+from ackfsm.matrix import AnyNumber, Matrix, Repeated
 from ackfsm.network import Bounds
 from ackfsm.tables import Promise, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Fault
 from ackfsm.unbounded import decide, network_key
+from ackfsm.views import matrix_files
 from ackfsm.views.matrix import matrix_json, matrix_screen
 from model_tests.support.checker.projected import fading
 from model_tests.support.tables import shipped
@@ -133,17 +134,39 @@ def test_all_pairs_are_counted() -> None:
 
 
 def test_a_promise_that_a_witness_breaks_is_told_first() -> None:
-    never = Promise("never", Anomaly.DUPLICATE, ALWAYS, "a test", "model")
-    table = dataclasses.replace(shipped().profiles["rabbitmq"], promises=frozenset({"never"}))
-    strict = dataclasses.replace(
-        shipped(), promises={"never": never}, profiles={**shipped().profiles, "rabbitmq": table}
-    )
-    found = dataclasses.replace(small(), specification=strict)
+    found = dataclasses.replace(small(), specification=_never_a_duplicate())
     assert [broken.promise.absent for broken in found.broken] == [Anomaly.DUPLICATE]
     said = _screen(found)
     assert "1 promises broken by a witness" in said
     assert said.index("Promise broken: duplicate") < said.index("SESSION_TRANSACTED, PERSISTENT")
     assert "--messages any" in said
+
+
+def test_a_way_that_fills_a_bound_is_not_told_as_one_of_few_messages(tmp_path: Path) -> None:
+    """Its steps are those with a smaller bound: how they become one with the bound as it is set stands beside them."""
+    filling = Repeated(2, 500, {"prefetch": 1})
+    outcomes = {
+        key: dataclasses.replace(one, messages={**one.messages, "duplicate": 501}, repeated={"duplicate": filling})
+        for key, one in small().outcomes.items()
+        if isinstance(one, AnyNumber)
+    }
+    found = dataclasses.replace(small(), specification=_never_a_duplicate(), outcomes=outcomes)
+    how = "500 messages take the steps of m2 of this way, which is one with prefetch=1"
+    told = matrix_json(found, matrix.summarise(found))
+    assert how in " ".join(_screen(found).split())
+    for one in (told["broken"][0], told["lines"][0]["anomalies"]["duplicate"]):  # type: ignore[index]
+        assert (one["repeated"], one["times"], one["tried"]) == ("m2", 500, {"prefetch": 1})
+    assert told["lines"][0]["anomalies"]["duplicate"]["messages"] == 501  # type: ignore[index]
+    matrix_files.write(found, matrix.summarise(found), tmp_path)
+    page = (tmp_path / "matrix.html").read_text(encoding="utf-8")
+    assert page.count(how) == 1
+    assert "below it: that it is proved for any number" in page
+
+
+def _never_a_duplicate() -> Specification:
+    never = Promise("never", Anomaly.DUPLICATE, ALWAYS, "a test", "model")
+    table = dataclasses.replace(shipped().profiles["rabbitmq"], promises=frozenset({"never"}))
+    return dataclasses.replace(shipped(), promises={"never": never}, profiles={**shipped().profiles, "rabbitmq": table})
 
 
 def _screen(found: Matrix) -> str:
