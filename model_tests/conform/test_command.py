@@ -202,7 +202,7 @@ def test_whatever_a_command_writes_the_campaign_ends(tmp_path: Path, lines: list
     """After a good hello, with the ids that are asked for where there are any."""
     numbered = [re.sub(rb'"id": [^,}]*', b'"id": %d' % n, line) for n, line in enumerate(lines, 2)]
     argv = answered(tmp_path, HELLO, *numbered)
-    with Command(argv, timeout=5) as command:
+    with Command(argv, timeout=0.5) as command:
         report = conform(command, limits=Limits(runs=1, wait=0.01))
     assert isinstance(report.stopped, AckfsmError)
     assert str(report.stopped).isprintable()
