@@ -18,14 +18,16 @@ def check_sources(documents: Iterable[Document], sources: Mapping[str, str]) -> 
     Raises :class:`SpecError` naming file and line of a source that begins with no tag.
     """
     tags = sorted(sources, key=len, reverse=True)
-    used: set[str] = set()
+    cited = dict[str, str]()  # most sources are cited again and again
     for document, path, text in _cited(documents):
         for part in (part.strip() for part in text.split(";")):
+            if part in cited:
+                continue
             tag = next((tag for tag in tags if part == tag or part.startswith(f"{tag} ")), None)
             if tag is None:
                 raise document.error(path, f"source {part!r} begins with no tag of sources.yaml; add the tag")
-            used.add(tag)
-    return used
+            cited[part] = tag
+    return set(cited.values())
 
 
 def _cited(documents: Iterable[Document]) -> Iterator[tuple[Document, _Path, str]]:
