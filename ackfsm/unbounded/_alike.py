@@ -10,11 +10,12 @@ is decided.
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from ackfsm.network import Bounds, Observer, observers_of
-from ackfsm.tables import BOUND_SETTINGS, Specification
+from ackfsm.tables import BOUND_SETTINGS, Fsm, Specification
 from ackfsm.terms import Configuration
 from ackfsm.unbounded._columns import Event, Scope, System, Watcher, system_of, watchers_of
 from ackfsm.unbounded._families import families
@@ -45,12 +46,12 @@ def network_key(specification: Specification, configuration: Configuration, boun
 def _of_each_family(scope: Scope, observers: Sequence[Observer]) -> Iterator[object]:
     """What decides in the systems of one message and of more, as often as it changes with their number."""
     machines = [*scope.specification.machines.values(), *(monitor.machine for _, monitor in observers)]
-    rows: tuple[int, ...] = ()
+    rows: list[Fsm] = []
     parts: list[object] = []
     for family in families(scope.specification, machines):
         environments = [scope.environment(family, copy) for copy in range(1, scope.copies + 1)]
-        before, rows = rows, tuple(id(machine.fsm(one)) for machine in machines for one in environments)
-        if rows != before:
+        before, rows = rows, [machine.fsm(one) for machine in machines for one in environments]
+        if not before or not all(map(operator.is_, rows, before)):
             system = system_of(scope, family)
             known, parts = parts, _Bounded(system, watchers_of(scope, system, observers)).parts()
             if parts != known:
