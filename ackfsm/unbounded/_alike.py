@@ -22,7 +22,7 @@ from ackfsm.unbounded._families import families
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._tables import Column, Role, Table
 
-__all__ = ["network_key"]
+__all__ = ["Bounded", "network_key"]
 
 _Heard: TypeAlias = "list[tuple[int, Role, tuple[Column, ...]]]"
 """Of an event: the number of each machine that hears it, as what, and its columns."""
@@ -53,12 +53,12 @@ def _of_each_family(scope: Scope, observers: Sequence[Observer]) -> Iterator[obj
         before, rows = rows, [machine.fsm(one) for machine in machines for one in environments]
         if not before or not all(map(operator.is_, rows, before)):
             system = system_of(scope, family)
-            known, parts = parts, _Bounded(system, watchers_of(scope, system, observers)).parts()
+            known, parts = parts, Bounded(system, watchers_of(scope, system, observers)).parts()
             if parts != known:
                 yield family.least, parts
 
 
-class _Bounded:
+class Bounded:
     """The states that each machine may reach, by its number, and the events that may happen."""
 
     def __init__(self, system: System, watchers: Sequence[Watcher]) -> None:
@@ -67,7 +67,7 @@ class _Bounded:
         self._of_message = [*[False for _ in system.machines], *[True for _ in system.message]]
         self._of_message += [one.of_message for one in watchers]
         self._tables = [*system.machines, *system.message, *(one.table for one in watchers)]
-        self._reached = [{table.initial} for table in self._tables]
+        self.reached = [{table.initial} for table in self._tables]
         self._alive: set[int] = set()
         self._heard: dict[int, _Heard] = {number: [] for number in range(len(system.events))}
         for number, table in enumerate(self._tables):
@@ -85,12 +85,12 @@ class _Bounded:
         self._alive.add(event)
         for number, _, columns in self._heard[event]:
             after = self._after(number, columns)
-            news |= not after <= self._reached[number]
-            self._reached[number] |= after
+            news |= not after <= self.reached[number]
+            self.reached[number] |= after
         return news
 
     def _after(self, number: int, columns: Sequence[Column]) -> set[int]:
-        return {column[state] for column in columns for state in self._reached[number]} - {-1}
+        return {column[state] for column in columns for state in self.reached[number]} - {-1}
 
     def parts(self) -> list[object]:
         """The events, and each machine that can refuse or watch, without what is beyond the bound."""
@@ -100,7 +100,7 @@ class _Bounded:
 
     def _machine(self, number: int, table: Table) -> object:
         """A machine within its bound; ``None`` if it can neither refuse nor show an anomaly."""
-        states = sorted(self._reached[number])
+        states = sorted(self.reached[number])
         columns = dict(self._columns(table, states))
         watcher = self._watchers.get(number)
         refuses = any(-1 in column for each in columns.values() for column in each)

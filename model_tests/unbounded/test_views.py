@@ -10,9 +10,11 @@ from ackfsm.explore import explore
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import Fault
 from ackfsm.unbounded import Level
-from ackfsm.unbounded._columns import Scope, system_of
+from ackfsm.unbounded._alike import Bounded
+from ackfsm.unbounded._columns import Scope, System, system_of
 from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._steps import Spaces
+from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
 from model_tests.support.checker.projected import Projection, random_run
 from model_tests.support.tables import shipped
@@ -68,6 +70,31 @@ def test_runs_of_six_messages_are_within_the_views_of_one(name: str, level: Leve
 def test_runs_of_six_messages_are_within_the_views_of_two(name: str) -> None:
     views = _views(name, Level.PAIRS)
     assert not _missing(name, views, 6, seeds=2)
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_runs_of_six_messages_are_within_what_each_machine_alone_can_be_in(name: str) -> None:
+    """Lemma 7, and the sets are no more than what says something: some states are in none."""
+    profile, settings = _CASES[name]
+    configuration = shipped().configure(profile, settings)
+    system = system_of(Scope(shipped(), configuration, _FEW), _ENDLESS)
+    reached = Bounded(system, ()).reached
+    assert any(len(its) < len(table.states) for its, table in zip(reached, _tables(system), strict=True))
+    network = compose(shipped(), configuration, Bounds(messages=6, faults=_FEW, max_faults=None), ())
+    projection = Projection(network, system)
+    for seed in range(25):
+        for event, state in random_run(network, seed, 150):
+            if event is None:
+                ghosts = projection.no_ghosts()
+            else:
+                projection.count(ghosts, event)
+            for message in range(1, 7):
+                local = (*projection.machines(state), *projection.message(state, message, ghosts[message]))
+                assert all(number in its for number, its in zip(local, reached, strict=True)), event
+
+
+def _tables(system: System) -> tuple[Table, ...]:
+    return (*system.machines, *system.message)
 
 
 def test_views_that_forget_what_others_do_are_seen_to_be_too_few() -> None:
