@@ -10,6 +10,7 @@ This module loads next to nothing, so that an interrupt while the rest is being 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             from ackfsm.cli._run import run_command
 
             return run_command(argv)
-        with _interrupt_ends():
+        with _interrupt_ends(), _not_collected():
             from ackfsm.cli._run import run_process
         return run_process()
     except KeyboardInterrupt:  # before it could be reported, or meanwhile
@@ -53,6 +54,19 @@ def _interrupt_ends() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
+def _not_collected() -> Iterator[None]:
+    """What is loaded stays as long as the process: Python's collector of cycles leaves it alone, now and later."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:

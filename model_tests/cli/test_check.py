@@ -15,6 +15,7 @@ import pytest
 
 from ackfsm import __version__, cli, explore, tables
 from ackfsm.terms import Anomaly, Configuration, Fault
+from model_tests.support.commands import ended
 from model_tests.support.places import SPEC
 from model_tests.support.tables import shipped
 
@@ -393,3 +394,16 @@ def test_the_module_is_the_command() -> None:
 def without_seconds(found: dict[str, Any]) -> dict[str, Any]:
     assert Anomaly.LOSS in found["anomalies"]
     return {key: value for key, value in found.items() if key != "seconds"}
+
+
+def test_the_collector_of_cycles_leaves_what_was_loaded_alone_and_works_afterwards() -> None:
+    program = """
+import gc, sys
+from ackfsm.cli import main
+before = len(gc.get_objects())
+sys.argv = ["ackfsm", "check", "--profile", "jms", "--max-faults", "0"]
+code = main()
+print(code, gc.isenabled(), gc.get_freeze_count() > before)
+"""
+    done = ended(program=[sys.executable, "-c", program])
+    assert done.out.splitlines()[-1] == b"0 True True", done.err
