@@ -9,6 +9,7 @@ from ackfsm.numba_cache import compiled
 from ackfsm.unbounded import _kernel
 
 __all__ = [
+    "add_state",
     "begin",
     "close",
     "count_edges",
@@ -38,6 +39,7 @@ look_up = _compiled(_kernel.look_up)
 look_up_states = _compiled(_kernel.look_up_states)
 begin = _compiled(_kernel.begin)
 number_of = _compiled(_kernel.number_of)
+add_state = _compiled(_kernel.add_state)
 index_of = _compiled(_kernel.index_of)
 close = _compiled(_kernel.close)
 gather = _compiled(_kernel.gather)

@@ -13,6 +13,7 @@ __all__ = [
     "PartArrays",
     "StepArrays",
     "ViewArrays",
+    "add_state",
     "begin",
     "close",
     "count_edges",
@@ -65,7 +66,8 @@ class StepArrays(NamedTuple):
 
     ``place`` is -1 for what the system or a message of the view does, else where the message is that does it.  Counter
     ``i`` of the system is machine ``counters[i]``, its ghost machine ``ghosts[i]`` of a message, and ``limits[i, q]``
-    the highest number that its state ``q`` stands for.
+    the highest number that its state ``q`` stands for.  If there are ``halves``, no view has a half that is not among
+    them: a row for each state of the system, with the states of a message.
     """
 
     slots: int
@@ -74,6 +76,7 @@ class StepArrays(NamedTuple):
     ghosts: Any
     limits: Any
     lost: int
+    halves: Any
 
 
 class ViewArrays(NamedTuple):
@@ -190,6 +193,22 @@ def is_after(part: PartArrays, number: int, step: int, found: int) -> bool:
     return True
 
 
+def add_state(part: PartArrays, states: Any) -> int:
+    """The number of ``states``; a new one if they are new.  There has to be room for it."""
+    number = number_of(part, states)
+    if number < 0:
+        number = part.used[0]
+        part.used[0] = number + 1
+        part.states[number] = states
+        part.hashes[number] = hash_of_states(states)
+        size = len(part.table) - 1
+        at = hash_of(part.hashes[number]) & size
+        while part.table[at] >= 0:
+            at = (at + 1) & size
+        part.table[at] = number
+    return int(number)
+
+
 def expand(part: PartArrays, number: int) -> bool:
     """See to it that the next states of ``number`` are known; false if there is no room for them."""
     if part.expanded[number]:
@@ -289,6 +308,10 @@ def find_targets(  # noqa: PLR0913, PLR0917 - a compiled function gets all array
             if slots > 1 and message.states[next_second, ghost] != steps.lost:
                 counted += message.states[next_second, ghost]
             real = real and counted <= steps.limits[i, system.states[next_machines, steps.counters[i]]]
+        if real and len(steps.halves) > 0:
+            known, states = steps.halves.shape
+            real = next_machines < known and next_first < states and next_second < states
+            real = real and steps.halves[next_machines, next_first] and steps.halves[next_machines, next_second]
         if real:
             found = (next_machines << BITS) | next_first
             targets[step] = (found << BITS) | next_second if slots > 1 else found
@@ -345,7 +368,10 @@ def gather(system: Any, message: Any, slots: int, views: ViewArrays, position: i
             views.half[position, slot] = number
             another = (view >> (BITS * slot)) & MASK
             for word in range(words):
-                views.owned[number, 1 - slot, word] |= system[machines, word] & message[another, word]
+                owned = system[machines, word] & message[another, word]
+                views.owned[number, 1 - slot, word] |= owned
+                if slots == 1:
+                    views.owned[number, 0, word] |= owned
         position += 1
     return position
 
@@ -393,7 +419,7 @@ def allowed_at(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     if chaos == 1:
         return ~(views.done[0, 0, 0] & 0)
     if slots == 1:
-        return views.owned[views.half[view, 0], 1, word]
+        return views.owned[views.half[view, 0], place, word]
     first, second = views.half[view, 0], views.half[view, 1]
     of_first = views.owned[first, 0 if place == BEFORE else 1, word]
     of_second = views.owned[second, 1 if place == BEHIND else 0, word]

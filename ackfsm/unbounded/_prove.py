@@ -20,6 +20,7 @@ from ackfsm.unbounded._families import Family, families
 from ackfsm.unbounded._ghosts import LOST, closing_table, delayed_ghost, delayed_states
 from ackfsm.unbounded._localize import Kept, Shown, everything, first_kept, needed, projected
 from ackfsm.unbounded._reasons import NotProvedError
+from ackfsm.unbounded._related import RelatedRest, RelatedViews, Relation, halves_of, relating
 from ackfsm.unbounded._rest import Rest
 from ackfsm.unbounded._steps import Level, Spaces
 from ackfsm.unbounded._tables import Table
@@ -28,7 +29,7 @@ from ackfsm.unbounded._watching import Graph, Reached, graph_of, watched
 
 __all__ = ["DEFAULT_LEVELS", "Proof", "Verdict", "prove"]
 
-DEFAULT_LEVELS = (Level.CHAOS, Level.PAIRS)
+DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.PAIRS)
 
 _MOST_VIEWS = 1_000_000
 
@@ -38,13 +39,16 @@ _MOST_BESIDE = {Level.CHAOS: 100_000, Level.LOCAL: 100_000}
 _MOST_LOCALIZED = {Level.ALONE: 30_000, Level.CHAOS: 30_000, Level.LOCAL: 30_000, Level.PAIRS: 200_000}
 """A proof that has to know so much of the system that it has more views than this is tried with all of it."""
 
+_MOST_RELATED = 300_000
+"""Related messages are given up where the relation, or the views of one message, are more than this."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
     """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
 
     ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.  One
-    is ``certifiable`` if it takes no delayed ghost, which no certificate has.
+    is ``certifiable`` if it takes neither a delayed ghost nor related messages, which no certificate has.
     """
 
     anomaly: str
@@ -135,8 +139,9 @@ class _Run:
         self.keep_invariants = keep_invariants
         self.localize = localize
         self.invariants: list[Invariant] = []
-        self.delayed: set[str] = set()
+        self.uncertified: set[str] = set()
         self._whole: tuple[Level, Family, _Examined | NotProvedError] | None = None
+        self._of_relation: tuple[Family, _Related | NotProvedError] | None = None
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -146,7 +151,9 @@ class _Run:
         except NotProvedError as reason:
             return {name: Verdict(name, None, str(reason)) for name in names}
         joined = {name: _joined(name, [of_family[name] for of_family in each]) for name in names}
-        return {name: dataclasses.replace(one, certifiable=name not in self.delayed) for name, one in joined.items()}
+        return {
+            name: dataclasses.replace(one, certifiable=name not in self.uncertified) for name, one in joined.items()
+        }
 
     def _families(self) -> tuple[Family, ...]:
         """The families of the configuration: neighbours with the same columns in it are one."""
@@ -212,6 +219,8 @@ class _Run:
         What needs too much of the system is tried with all of it at once.
         """
         reason = "all machines are asked for"
+        if level is Level.RELATED:
+            return self._of_related(family, whole, watcher)
         if self.localize:
             try:
                 reason, examined = self._localized(level, family, whole, watcher)
@@ -222,10 +231,49 @@ class _Run:
             shown = _shown(examined, watcher, level)
             reason = "" if shown is None else shown.reason
         if not reason:
-            self.delayed |= examined.delayed
+            self.uncertified |= examined.delayed
             if self.keep_invariants and not examined.delayed:
                 self.invariants.append(invariant_of(examined.views, family, [(watcher.anomaly, watcher.table.name)]))
         return reason
+
+    def _of_related(self, family: Family, whole: System, watcher: Watcher) -> str:
+        """Why views of related messages do not exclude a mark; empty where they do."""
+        related = self._related(family, whole)
+        reason = related.shown(watcher)
+        if not reason:
+            self.uncertified.add(watcher.anomaly)
+        return reason
+
+    def _related(self, family: Family, whole: System) -> _Related:
+        """The views of related messages, which are kept for the next one that watches."""
+        if self._of_relation is None or self._of_relation[0] != family:
+            self._of_relation = None
+            try:
+                self._of_relation = family, self._examined_related(family, whole)
+            except NotProvedError as reason:
+                self._of_relation = family, reason
+        found = self._of_relation[1]
+        if isinstance(found, NotProvedError):
+            raise found
+        return found
+
+    def _examined_related(self, family: Family, whole: System) -> _Related:
+        """The views of pairs that are the relation, and those of one message that ask it."""
+        most = min(self.max_states, _MOST_RELATED)
+        local = self._examined(Level.LOCAL, family, whole, everything(whole), most)
+        counters = {local.system.machines[ghost.counter].name for ghost in local.system.ghosts}
+        ghosts = tuple(ghost for ghost in whole.ghosts if whole.machines[ghost.counter].name in counters)
+        with_ghosts = dataclasses.replace(whole, ghosts=ghosts)
+        pairs = self._examined(Level.PAIRS, family, with_ghosts, relating(whole), most, local.views)
+        views = RelatedViews(
+            Spaces(local.system),
+            Relation(pairs.views),
+            third=family.has_several,
+            max_states=most,
+            progress=self.progress,
+        )
+        self._count(Level.RELATED, views)
+        return _Related(pairs, views)
 
     def _localized(self, level: Level, family: Family, whole: System, watcher: Watcher) -> tuple[str, _Examined]:
         """Why a mark is not excluded, with ever more machines known (lemma 5), and the views; empty where it is."""
@@ -258,18 +306,34 @@ class _Run:
             raise found
         return found
 
-    def _examined(self, level: Level, family: Family, whole: System, kept: Kept, max_states: int) -> _Examined:
-        """The views of a level; again without the ghosts that turn out not to tell the numbers of their counters."""
+    def _examined(  # noqa: PLR0913, PLR0917 - a level of a system, what is known of it, and how many views
+        self,
+        level: Level,
+        family: Family,
+        whole: System,
+        kept: Kept,
+        max_states: int,
+        local: Views | None = None,
+    ) -> _Examined:
+        """The views of a level; again without the ghosts that turn out not to tell the numbers of their counters.
+
+        Halves of pairs that ``local`` views do not have are left out.
+        """
         third = family.has_third if level is Level.PAIRS else family.has_several
         ghosts = whole.ghosts
         while True:
             system = projected(dataclasses.replace(whole, ghosts=ghosts), kept)
-            views = Views(Spaces(system), level, third=third, max_states=max_states, progress=self.progress)
+            spaces = Spaces(system)
+            halves = None if local is None else halves_of(local, spaces)
+            views = Views(spaces, level, third=third, max_states=max_states, progress=self.progress, halves=halves)
             broken = {system.machines[ghost.counter].name for ghost in views.broken_ghosts()}
             if not broken:
-                self.views[level] = self.views.get(level, 0) + len(views)
+                self._count(level, views)
                 return _Examined(system, views)
             ghosts = tuple(ghost for ghost in ghosts if whole.machines[ghost.counter].name not in broken)
+
+    def _count(self, level: Level, views: Views) -> None:
+        self.views[level] = self.views.get(level, 0) + len(views)
 
 
 class _Examined:
@@ -295,6 +359,33 @@ class _Examined:
     def rest(self) -> Rest:
         """Their letters."""
         return Rest(self.views)
+
+
+class _Related:
+    """Finished views of one message that ask a relation, and the pairs that this is."""
+
+    def __init__(self, pairs: _Examined, views: RelatedViews) -> None:
+        self._pairs = pairs
+        self._views = views
+        self._messages = _Examined(views.spaces.system, views)
+
+    @functools.cached_property
+    def _rest(self) -> RelatedRest:
+        return RelatedRest(self._views)
+
+    def shown(self, watcher: Watcher) -> str:
+        """How ``watcher`` shows its anomaly, a clause; empty if it does not."""
+        reached = watched(self._messages.graph, watcher.table, 0 if watcher.of_message else None)
+        if reached[:, sorted(watcher.marked)].any() and not _is_within_a_bound(self._messages, watcher):
+            return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
+        if not watcher.at_rest:
+            return ""
+        causes = self._pairs.causes
+        if watcher.of_message:
+            causes = Causes(self._pairs.graph, watcher.table, causes)
+        if self._rest.shows(reached, watcher.at_rest, causes, of_system=not watcher.of_message):
+            return f"{watcher.table.name} is marked in a view that may be at rest, at the level {Level.RELATED}"
+        return ""
 
 
 def _shown(examined: _Examined, watcher: Watcher, level: Level) -> Shown | None:

@@ -59,7 +59,7 @@ class Rest:
         self._by_machines = _ints(views.enabled_by_system())
         words = [views.enabled_by_message(Role.OWN), *(~views.enabled_by_message(role) for role in _OTHERS)]
         counted = views.spaces.message.states[:, [ghost.ghost for ghost in system.ghosts]] != 0
-        kinds, self._kinds = np.unique(np.concatenate([*words, counted], axis=1), axis=0, return_inverse=True)
+        kinds, self.kinds = np.unique(np.concatenate([*words, counted], axis=1), axis=0, return_inverse=True)
         parts = np.split(kinds, np.cumsum([each.shape[1] for each in words]), axis=1)
         self._owns, *refused = (_ints(part) for part in parts[:-1])
         self._refused = dict(zip(_OTHERS, refused, strict=True))
@@ -76,7 +76,7 @@ class Rest:
 
     def letter(self, machines: int, message: int) -> Letter:
         """What a message in this state means for rest, while the system's machines are in that one."""
-        return self._letter(machines, int(self._kinds[message]))
+        return self.letter_of(machines, int(self.kinds[message]))
 
     def first_word(
         self,
@@ -93,7 +93,7 @@ class Rest:
         where the system is watched) a word has the causes of its letters.
         """
         for state in sorted(marked):
-            among = [self._hopeful(np.flatnonzero(of_slot[:, state])) for of_slot in reached]
+            among = [self.hopeful(np.flatnonzero(of_slot[:, state])) for of_slot in reached]
             pairs = len(self.views.slots) > 1
             found = self._in_pairs(among) if pairs else self._alone(among[0], of_system=of_system)
             for question in found:
@@ -130,7 +130,8 @@ class Rest:
                     found.setdefault(letter, view)
         return list(found.values())
 
-    def _letter(self, machines: int, kind: int) -> Letter:
+    def letter_of(self, machines: int, kind: int) -> Letter:
+        """What a message of this kind means for rest, while the system is in this state."""
         known = self._letters.get((machines, kind))
         if known is None:
             possible = self._by_machines[machines] & self._awaited
@@ -146,17 +147,17 @@ class Rest:
 
     def _of_slot(self, messages: Ints, views: Ints | slice = slice(None)) -> Ints:
         """The state of the system and the kind of a message, packed, for its state in each of ``views``."""
-        return (self.views.machines[views] << BITS) | self._kinds[messages]
+        return (self.views.machines[views] << BITS) | self.kinds[messages]
 
     def _letters_of(self, packed: Ints) -> Mapping[int, set[Letter]]:
         """For each state of the system the letters of messages, of states and kinds that are packed."""
         found: dict[int, set[Letter]] = defaultdict(set)
         for each in np.unique(packed).tolist():
             machines, kind = each >> BITS, each & (1 << BITS) - 1
-            found[machines].add(self._letter(machines, kind))
+            found[machines].add(self.letter_of(machines, kind))
         return found
 
-    def _hopeful(self, views: Ints) -> Ints:
+    def hopeful(self, views: Ints) -> Ints:
         """Those of ``views`` in whose state of the system some message refuses each event of the system."""
         machines = self.views.machines[views]
         states, of_view = np.unique(machines, return_inverse=True)
@@ -190,7 +191,7 @@ class Rest:
             packed = (self._of_slot(others, marked) << BITS) | messages
             for each in np.unique(packed).tolist():
                 message, kind, machines = each & _MASK, each >> BITS & _MASK, each >> 2 * BITS
-                beside[machines, message][1 - slot].add(self._letter(machines, kind))
+                beside[machines, message][1 - slot].add(self.letter_of(machines, kind))
         for (machines, message), (left, right) in beside.items():
             yield Question(
                 machines,
@@ -199,6 +200,10 @@ class Rest:
                 frozenset(best_letters(left)),
                 frozenset(best_letters(right)),
             )
+
+    def has_word(self, machines: int, marked: Letter, before: frozenset[Letter], behind: frozenset[Letter]) -> bool:
+        """Whether there is a word with these letters before the marked one, and behind it."""
+        return self._word(Question(machines, None, marked, before, behind)) is not None
 
     def _word(self, question: Question) -> frozenset[Letter] | None:
         system, counted = self.owed(question.machines)

@@ -66,6 +66,20 @@ class Space:
         found = int(_compiled.number_of(self.arrays, np.array(states, np.int16)))
         return None if found < 0 else found
 
+    def add(self, states: npt.NDArray[np.int16]) -> Ints:
+        """The numbers of these states, a row for each; new ones for those that were not met."""
+        numbers = np.zeros(len(states), np.int64)
+        for position, row in enumerate(states):
+            self.make_room()
+            numbers[position] = _compiled.add_state(self.arrays, row)
+        return numbers
+
+    def numbers_of(self, states: npt.NDArray[np.int16]) -> Ints:
+        """The numbers of these states, a row for each; -1 for those that were not met."""
+        distinct, of_row = np.unique(states, axis=0, return_inverse=True)
+        numbers = np.array([_compiled.number_of(self.arrays, row) for row in distinct], np.int64)
+        return numbers[of_row.ravel()]
+
     def make_room(self) -> None:
         """See to it that one more state can be expanded."""
         arrays = self.arrays

@@ -20,6 +20,7 @@ class Level(enum.StrEnum):
     ALONE = "alone"
     CHAOS = "chaos"
     LOCAL = "local"
+    RELATED = "related"
     PAIRS = "pairs"
 
     @property

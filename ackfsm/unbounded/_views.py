@@ -32,6 +32,7 @@ _WORD = 64
 _ROOM = 1 << 10
 _BATCH = 1 << 16
 _NO_LIMIT = 1 << 40
+_NO_HALVES = np.zeros((0, 0), np.bool_)
 _POSITIONS = {
     1: ((Role.EARLIER,), (Role.LATER,)),
     2: ((Role.EARLIER,) * 2, (Role.LATER, Role.EARLIER), (Role.LATER,) * 2),
@@ -51,9 +52,13 @@ def pack_views(machines: Ints, slots: Sequence[Ints]) -> Ints:
 
 
 class Views:
-    """The views of a level, as arrays: the state of the system's machines, and of the messages in each of the slots."""
+    """The views of a level, as arrays: the state of the system's machines, and of the messages in each of the slots.
 
-    def __init__(
+    If ``halves`` are given, for each state of the system those of a message that it is known to be met with, others are
+    left out.
+    """
+
+    def __init__(  # noqa: PLR0913 - a level of a system, and how much is looked at
         self,
         spaces: Spaces,
         level: Level,
@@ -61,6 +66,7 @@ class Views:
         third: bool,
         max_states: int,
         progress: Callable[[int], None] | None = None,
+        halves: npt.NDArray[np.bool_] | None = None,
     ) -> None:
         self.spaces = spaces
         self.level = level
@@ -68,7 +74,7 @@ class Views:
         self._max_states = max_states
         self._progress = progress
         self._words = (len(spaces.system.events) + _WORD - 1) // _WORD
-        self._step_arrays = _step_arrays(spaces, level, self.steps)
+        self._step_arrays = _step_arrays(spaces, level, self.steps, _NO_HALVES if halves is None else halves)
         self.arrays = _first_view(level.slots, len(_POSITIONS[level.slots]), self._words)
         self._find()
 
@@ -167,6 +173,7 @@ class Views:
         return position
 
     def _gather(self, position: int) -> int:
+        """Find what messages own that views do not hold; where to go on when there are more views."""
         owned = self.enabled_by_system(), self.enabled_by_message(Role.OWN)
         while position < len(self):
             position = _compiled.gather(*owned, self.level.slots, self.arrays, position)
@@ -247,7 +254,7 @@ def _as_bits(space: Space, steps: Sequence[tuple[int, int]], words: int) -> Word
     return found
 
 
-def _step_arrays(spaces: Spaces, level: Level, steps: Sequence[Step]) -> StepArrays:
+def _step_arrays(spaces: Spaces, level: Level, steps: Sequence[Step], halves: npt.NDArray[np.bool_]) -> StepArrays:
     places = _POSITIONS[level.slots]
     rows = [
         (step.event, step.system, *(step.slots * 2)[:2], places.index(step.roles) if step.third else -1)
@@ -265,6 +272,7 @@ def _step_arrays(spaces: Spaces, level: Level, steps: Sequence[Step]) -> StepArr
         ghosts=np.array([ghost.ghost for ghost in ghosts], np.int64),
         limits=table,
         lost=LOST,
+        halves=halves,
     )
 
 

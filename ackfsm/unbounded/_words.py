@@ -23,7 +23,8 @@ class Letter(NamedTuple):
 
     ``needs`` are its own events that some other message has to refuse; ``later``, ``earlier`` and ``system`` are the
     events of a later message, of an earlier one and of the system that it refuses itself; ``counted`` the counters of
-    which it holds a part.
+    which it holds a part.  It is of one ``kind`` (a bit), and nothing of the kinds ``bars_later`` stands behind it, nor
+    of ``bars_earlier`` before it.
     """
 
     needs: int
@@ -31,34 +32,54 @@ class Letter(NamedTuple):
     earlier: int
     system: int
     counted: int
+    kind: int = 0
+    bars_later: int = 0
+    bars_earlier: int = 0
 
     def limited(self, asked: int, system: int, counted: int) -> Letter:
         """What it is, if nothing counts but the events ``asked`` of messages and ``system``, and these counters."""
         return Letter(
-            self.needs, self.later & asked, self.earlier & asked, self.system & system, self.counted & counted
+            self.needs,
+            self.later & asked,
+            self.earlier & asked,
+            self.system & system,
+            self.counted & counted,
+            self.kind,
+            self.bars_later,
+            self.bars_earlier,
         )
 
     def is_as_good_as(self, other: Letter) -> bool:
-        """Whether it needs no more, and refuses and holds no less."""
+        """Whether it needs no more, refuses and holds no less, and stands wherever the other one does, as often."""
         return not (
             self.needs & ~other.needs
             or other.later & ~self.later
             or other.earlier & ~self.earlier
             or other.system & ~self.system
             or other.counted & ~self.counted
+            or self.bars_later & ~other.bars_later
+            or self.bars_earlier & ~other.bars_earlier
+            or (self.is_single and not other.is_single)
         )
+
+    @property
+    def is_single(self) -> bool:
+        """Whether a word has one of its kind at most."""
+        return bool(self.bars_later & self.kind)
 
 
 class _Scan(NamedTuple):
     """What is known of the letters read so far, from left to right.
 
-    ``refused`` are the events that they refuse to what comes, ``owed`` those of theirs that what comes has to refuse.
+    ``refused`` are the events that they refuse to what comes, ``owed`` those of theirs that what comes has to refuse;
+    nothing that comes is of a kind that is ``barred``.
     """
 
     refused: int
     owed: int
     system: int
     counted: int
+    barred: int = 0
 
     def is_as_good_as(self, other: _Scan) -> bool:
         """Whether whatever completes ``other`` completes this one: nothing more is owed, nothing less is met."""
@@ -67,6 +88,7 @@ class _Scan(NamedTuple):
             or self.owed & ~other.owed
             or other.system & ~self.system
             or other.counted & ~self.counted
+            or self.barred & ~other.barred
         )
 
     def read(self, letter: Letter) -> _Scan:
@@ -75,6 +97,7 @@ class _Scan(NamedTuple):
             (self.owed & ~letter.earlier) | (letter.needs & ~self.refused),
             self.system | letter.system,
             self.counted | letter.counted,
+            self.barred | letter.bars_later,
         )
 
 
@@ -91,8 +114,8 @@ def find_word(
     """The letters beside ``marked`` of a word at rest: some of ``left``, then ``marked``, then some of ``right``.
 
     At rest is a word in which each letter's needs are refused by a letter on the proper side of it, all events
-    ``system`` are refused by some letter, and all counters ``counted`` are held by some letter.  ``None`` if there is
-    none.
+    ``system`` are refused by some letter, and all counters ``counted`` are held by some letter, and no letter stands
+    where another one bars its kind.  ``None`` if there is none.
 
     Raises :class:`NotProvedError` where the search takes too long.
     """
@@ -103,7 +126,7 @@ def find_word(
     if not _conceivable(left, marked, right, system, counted):
         return None
     beginnings = _best({_Scan(0, 0, 0, 0): frozenset()}, left)
-    first = {scan.read(marked): letters for scan, letters in beginnings.items()}
+    first = {scan.read(marked): letters for scan, letters in beginnings.items() if not scan.barred & marked.kind}
     for scan, letters in _best(first, right).items():
         if not scan.owed and scan.system & system == system and scan.counted & counted == counted:
             return frozenset(whole[letter] for letter in letters)
@@ -178,6 +201,8 @@ def _best(start: Mapping[_Scan, frozenset[Letter]], letters: Collection[Letter])
         if scan not in found:
             continue
         for letter in letters:
+            if scan.barred & letter.kind:
+                continue
             after = scan.read(letter)
             if not any(other.is_as_good_as(after) for other in found):
                 read = found[scan] | {letter}

@@ -44,9 +44,9 @@ def test_what_two_messages_show_has_their_witness() -> None:
     assert len(reorder.steps) == len(known.steps)
 
 
-def test_an_order_takes_pairs() -> None:
+def test_an_order_takes_what_relates_messages() -> None:
     (reorder,) = decided("jms", {}, "reorder").findings.values()
-    assert (reorder.reachable, reorder.level) == (False, Level.PAIRS)
+    assert (reorder.reachable, reorder.level) == (False, Level.RELATED)
 
 
 def test_what_a_limit_stops_is_undecided() -> None:

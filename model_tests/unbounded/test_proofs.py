@@ -12,6 +12,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.unbounded import Level, Proof, prove
 from ackfsm.unbounded._causes import Causes, caused_states
+from ackfsm.unbounded._related import RelatedRest
 from ackfsm.unbounded._tables import Role, Table
 from model_tests.support.checker.projected import fading, wary
 from model_tests.support.tables import shipped
@@ -56,7 +57,7 @@ def test_most_anomalies_of_jms_are_impossible_for_any_number_of_messages() -> No
 
 
 def test_the_order_of_messages_is_proved_with_pairs_of_them() -> None:
-    proof = prove(shipped(), shipped().configure("jms"), [Anomaly.REORDER], faults=_LINK)
+    proof = prove(shipped(), shipped().configure("jms"), [Anomaly.REORDER], faults=_LINK, levels=[Level.PAIRS])
     assert proof.verdicts[Anomaly.REORDER].level is Level.PAIRS
 
 
@@ -66,7 +67,7 @@ def test_a_mark_that_fades_after_two_messages_is_missed_by_small_searches_and_no
     assert not _reached(changed, 1, _LINK, None, asked)
     assert not _reached(changed, 2, _LINK, None, asked)
     assert _reached(changed, 3, _LINK, 1, asked) == {Anomaly.UNFLAGGED_DUPLICATE}
-    for level in (Level.CHAOS, Level.LOCAL, Level.PAIRS):
+    for level in (Level.CHAOS, Level.LOCAL, Level.RELATED, Level.PAIRS):
         proof = prove(changed, changed.configure("jms"), asked, faults=_LINK, levels=[level])
         assert not _proved(proof), level
         assert _proved(prove(shipped(), shipped().configure("jms"), asked, faults=_LINK, levels=[level])) == set(asked)
@@ -78,7 +79,7 @@ def test_an_application_that_two_doubts_silence_is_missed_by_small_searches_and_
     assert not _reached(changed, 1, faults, None, asked)
     assert not _reached(changed, 2, faults, None, asked)
     assert _reached(changed, 3, faults, 2, asked) == {Anomaly.STUCK}
-    for level in (Level.CHAOS, Level.LOCAL, Level.PAIRS):
+    for level in (Level.CHAOS, Level.LOCAL, Level.RELATED, Level.PAIRS):
         assert not _proved(prove(changed, changed.configure("jms"), asked, faults=faults, levels=[level])), level
     assert _proved(prove(shipped(), shipped().configure("jms"), asked, faults=faults, levels=[Level.PAIRS])) == set(
         asked
@@ -100,9 +101,33 @@ def test_a_message_does_not_wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> 
     """The mutant: without the causes of what messages wait for, an acknowledgement would wait for none before it."""
     asked, faults = [Anomaly.STUCK], frozenset({Fault.CONSUMER_LINK_LOSS, Fault.LISTENER_EXCEPTION})
     configuration = shipped().configure("jms")
-    assert _proved(prove(shipped(), configuration, asked, faults=faults, levels=[Level.PAIRS])) == set(asked)
+    for level in (Level.PAIRS, Level.RELATED):
+        assert _proved(prove(shipped(), configuration, asked, faults=faults, levels=[level])) == set(asked), level
     monkeypatch.setattr(Causes, "waiting", lambda *_: [])
-    assert not _proved(prove(shipped(), configuration, asked, faults=faults, levels=[Level.PAIRS]))
+    for level in (Level.PAIRS, Level.RELATED):
+        assert not _proved(prove(shipped(), configuration, asked, faults=faults, levels=[level])), level
+
+
+_CASES_OF_ALL_FAULTS: list[tuple[str, dict[str, object]]] = [
+    ("jms", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "consumption": "listener"}),
+    ("activemq", {"consumption": "listener"}),
+    ("qpid", {"consumption": "receive"}),
+]
+
+
+@pytest.mark.parametrize(("profile", "settings"), _CASES_OF_ALL_FAULTS)
+def test_with_every_fault_nothing_is_stuck_as_related_messages_show(profile: str, settings: dict[str, object]) -> None:
+    """Pairs of all that two messages can be in are more than a million here."""
+    proof = prove(shipped(), shipped().configure(profile, settings), [Anomaly.STUCK], levels=[Level.RELATED])
+    assert _proved(proof) == {Anomaly.STUCK}
+    assert proof.views[Level.RELATED] < proof.views[Level.LOCAL], "a relation that excludes nothing is of no use"
+
+
+def test_all_messages_at_rest_are_related_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: two that cannot be in one system would hinder a third one between them."""
+    configuration, asked = shipped().configure("qpid", {"consumption": "receive"}), [Anomaly.STUCK]
+    monkeypatch.setattr(RelatedRest, "barred", lambda _rest, _machines, letter_of, message: letter_of(message))
+    assert not _proved(prove(shipped(), configuration, asked, levels=[Level.RELATED]))
 
 
 def test_all_of_a_transaction_or_none_of_it_takes_effect_and_its_commit_returns() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 
 from ackfsm.explore import explore
@@ -13,6 +14,8 @@ from ackfsm.unbounded import Level
 from ackfsm.unbounded._alike import Bounded
 from ackfsm.unbounded._columns import Scope, System, system_of
 from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._localize import projected
+from ackfsm.unbounded._related import RelatedViews, Relation, halves_of, relating
 from ackfsm.unbounded._steps import Spaces
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
@@ -74,7 +77,7 @@ def test_runs_of_six_messages_are_within_the_views_of_two(name: str) -> None:
 
 @pytest.mark.parametrize("name", _CASES)
 def test_runs_of_six_messages_are_within_what_each_machine_alone_can_be_in(name: str) -> None:
-    """Lemma 7, and the sets are no more than what says something: some states are in none."""
+    """Lemma 8, and the sets are no more than what says something: some states are in none."""
     profile, settings = _CASES[name]
     configuration = shipped().configure(profile, settings)
     system = system_of(Scope(shipped(), configuration, _FEW), _ENDLESS)
@@ -95,6 +98,34 @@ def test_runs_of_six_messages_are_within_what_each_machine_alone_can_be_in(name:
 
 def _tables(system: System) -> tuple[Table, ...]:
     return (*system.machines, *system.message)
+
+
+def _related(name: str) -> tuple[RelatedViews, Views]:
+    """The views of one message that ask a relation, and the pairs that this is."""
+    local = _views(name, Level.LOCAL)
+    whole = local.spaces.system
+    spaces = Spaces(projected(whole, relating(whole)))
+    pairs = Views(spaces, Level.PAIRS, third=True, max_states=400_000, halves=halves_of(local, spaces))
+    return RelatedViews(Spaces(whole), Relation(pairs), third=True, max_states=400_000), pairs
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_runs_of_six_messages_are_within_the_relation_and_the_views_that_ask_it(name: str) -> None:
+    related, pairs = _related(name)
+    assert len(related) < len(_views(name, Level.LOCAL)), "else the relation would exclude nothing"
+    assert not _missing(name, related, 6)
+    assert not _missing(name, pairs, 6, seeds=2)
+
+
+def test_views_that_ask_a_relation_without_some_pairs_are_seen_to_be_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mutant: no message is taken to be beside one of another class, nor an earlier one beside any."""
+    together = Relation.together
+    for mutant in (np.eye, np.tri):
+        monkeypatch.setattr(
+            Relation, "together", lambda *asked, of=mutant: together(*asked) & of(len(asked[2])).astype(np.bool_)
+        )
+        related, _ = _related("up to")
+        assert _missing("up to", related, 6, seeds=10)
 
 
 def test_views_that_forget_what_others_do_are_seen_to_be_too_few() -> None:

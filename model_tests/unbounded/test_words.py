@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from ackfsm.unbounded._words import Letter, word_exists
 
+Apart = Sequence[Sequence[bool]]
+"""For each kind, which kinds a later letter is never of."""
+
 
 def _is_at_rest(word: Sequence[Letter], system: int, counted: int) -> bool:
     """The definition: what a letter needs is refused by one on the proper side of it, and so on."""
@@ -19,6 +22,9 @@ def _is_at_rest(word: Sequence[Letter], system: int, counted: int) -> bool:
             refused |= other.earlier
         if letter.needs & ~refused:
             return False
+    pairs = itertools.combinations(word, 2)
+    if any(one.bars_later & other.kind or other.bars_earlier & one.kind for one, other in pairs):
+        return False
     for letter in word:
         system &= ~letter.system
         counted &= ~letter.counted
@@ -37,11 +43,19 @@ def _brute(  # noqa: PLR0913, PLR0917 - a question, and how long words are tried
     )
 
 
-def _letter(drawn: random.Random) -> Letter:
+def _letter(drawn: random.Random, apart: Apart = ()) -> Letter:
+    """A letter; where some kinds keep ``apart`` it is of one of them."""
+
     def some(of: int) -> int:
         return drawn.getrandbits(of) & drawn.getrandbits(of)
 
-    return Letter(some(3), some(3), some(3), some(2), some(1))
+    letter = Letter(some(3), some(3), some(3), some(2), some(1))
+    if not apart:
+        return letter
+    kind = drawn.randrange(len(apart))
+    later = sum(1 << other for other, is_apart in enumerate(apart[kind]) if is_apart)
+    earlier = sum(1 << other for other, of_other in enumerate(apart) if of_other[kind])
+    return letter._replace(kind=1 << kind, bars_later=later, bars_earlier=earlier)
 
 
 def test_a_word_is_found_exactly_where_one_of_six_letters_at_most_is_at_rest() -> None:
@@ -55,6 +69,24 @@ def test_a_word_is_found_exactly_where_one_of_six_letters_at_most_is_at_rest() -
         assert word_exists(left, marked, right, system=system, counted=counted) == expected
         found += expected
     assert 200 < found < 1_300, "both answers occur"
+
+
+def test_letters_stand_only_where_no_other_one_bars_their_kind() -> None:
+    drawn = random.Random(18)
+    found = narrower = 0
+    for _ in range(1_500):
+        apart = [[drawn.random() < 0.3 for _ in range(3)] for _ in range(3)]
+        left, right = ([_letter(drawn, apart) for _ in range(drawn.randint(0, 2))] for _ in range(2))
+        marked = _letter(drawn, apart)
+        system, counted = drawn.getrandbits(2), drawn.getrandbits(1)
+        expected = _brute(left, marked, right, system, counted, 5)
+        assert word_exists(left, marked, right, system=system, counted=counted) == expected
+        found += expected
+        free = [letter._replace(kind=0) for letter in (marked, *left, *right)]
+        among = free[1 : len(left) + 1], free[0], free[len(left) + 1 :]
+        narrower += word_exists(*among, system=system, counted=counted) != expected
+    assert found > 150
+    assert narrower > 50, "there are words but for the letters that are barred"
 
 
 def test_a_letter_does_not_wait_for_another_that_waits_for_it() -> None:

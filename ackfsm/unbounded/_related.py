@@ -1,0 +1,314 @@
+"""Related messages: a *relation* tells which two messages can be in the same system, as far as one hinders the other.
+
+Views of one message know nothing of what another one has done to it, and views of all that two messages can be are too
+many.  But few machines refuse events of *other* messages, and only by these does one message depend on another.  So the
+relation is that of views of pairs which know of a message these machines alone, and of the system all of its own; and
+views of one message, with all machines, ask it which others may be beside that message (lemma 7 of spec/any.md).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ackfsm.unbounded._causes import Causes, Waiting
+from ackfsm.unbounded._columns import System
+from ackfsm.unbounded._localize import Kept, everything
+from ackfsm.unbounded._reasons import NotProvedError
+from ackfsm.unbounded._rest import Rest
+from ackfsm.unbounded._spaces import Ints, Space, empty_lookup, with_room
+from ackfsm.unbounded._steps import Level, Spaces
+from ackfsm.unbounded._tables import Role
+from ackfsm.unbounded._views import Views, Words
+from ackfsm.unbounded._words import Letter, best_letters, word_exists
+
+__all__ = ["RelatedRest", "RelatedViews", "Relation", "halves_of", "relating"]
+
+Flags = npt.NDArray[np.bool_]
+
+_MOST_PAIRS = 100_000_000
+"""A relation of more states of the system and of two messages than this is not tabled."""
+
+
+def relating(system: System) -> Kept:
+    """The machines of a message that refuse events of other messages in some state, and all machines of the system."""
+    every = everything(system)
+    refusing = (
+        number
+        for number in every.message
+        for (role, _), columns in system.message[number].columns.items()
+        if role in {Role.EARLIER, Role.LATER} and any(-1 in column for column in columns)
+    )
+    return Kept(every.machines, frozenset(refusing))
+
+
+def halves_of(local: Views, spaces: Spaces) -> Flags:
+    """For each state of the system in ``spaces`` the states of a message that ``local`` views have it met with.
+
+    The states of ``spaces`` are parts of those of the views; they get their numbers here.
+    """
+    of_system, system_states = _parts(local.spaces.machines, spaces.machines)
+    of_message, message_states = _parts(local.spaces.message, spaces.message)
+    system, message = spaces.machines.add(system_states), spaces.message.add(message_states)
+    found = np.zeros((int(system.max()) + 1, int(message.max()) + 1), np.bool_)
+    found[system[of_system[local.machines]], message[of_message[local.slots[0]]]] = True
+    return found
+
+
+def _parts(whole: Space, part: Space) -> tuple[Ints, npt.NDArray[np.int16]]:
+    """The distinct states of the machines of ``part`` among those of ``whole``, and for each of the latter which."""
+    states = _columns(whole, part)
+    if not states.shape[1]:
+        return np.zeros(len(states), np.int64), states[:1]
+    distinct, which = np.unique(states, axis=0, return_inverse=True)
+    return which.ravel(), distinct
+
+
+def _columns(whole: Space, part: Space) -> npt.NDArray[np.int16]:
+    """The states of ``whole``, of the machines alone that ``part`` has."""
+    names = [table.name for table in whole.tables]
+    return whole.states[:, [names.index(table.name) for table in part.tables]]
+
+
+class Relation:
+    """Finished views of pairs as a relation between *classes* of states of one message, for each state of the system.
+
+    A class is what the relation knows of a message; -1 is the class of all that it has not met.
+    """
+
+    def __init__(self, pairs: Views) -> None:
+        self._spaces = pairs.spaces
+        system, message = len(pairs.spaces.machines) + 1, len(pairs.spaces.message) + 1
+        if system * message * message > _MOST_PAIRS:
+            raise NotProvedError(f"there are more than {_MOST_PAIRS:,} pairs of states in a relation of messages")
+        self._together = np.zeros((system, message, message), np.bool_)
+        earlier, later = pairs.slots
+        self._together[pairs.machines, earlier, later] = True
+
+    def system_of(self, machines: Space) -> Ints:
+        """For each state of the machines of a system that it knows some of, the state of these."""
+        return self._spaces.machines.numbers_of(_columns(machines, self._spaces.machines))
+
+    def classes_of(self, message: Space) -> Ints:
+        """For each state of a message its class."""
+        return self._spaces.message.numbers_of(_columns(message, self._spaces.message))
+
+    def together(self, system: int, classes: Ints) -> Flags:
+        """Whether messages of two of these classes may be in a system in this state, the one of the row earlier."""
+        return cast("Flags", self._together[system][np.ix_(classes, classes)])
+
+
+class RelatedViews(Views):
+    """Views of one message, in which another one takes part only if it may be beside that message by a relation."""
+
+    def __init__(
+        self,
+        spaces: Spaces,
+        relation: Relation,
+        *,
+        third: bool,
+        max_states: int,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        self.relation = relation
+        super().__init__(spaces, Level.RELATED, third=third, max_states=max_states, progress=progress)
+
+    def _gather(self, position: int) -> int:
+        """Find what messages own that may be beside each one; all anew, since there may be more of each class."""
+        del position
+        machines, messages = self.machines, self.slots[0]
+        system, classes = self.relation.system_of(self.spaces.machines), self.relation.classes_of(self.spaces.message)
+        keys = np.stack([machines, classes[messages]], axis=1)
+        distinct, which = np.unique(keys, axis=0, return_inverse=True)
+        which = which.ravel()
+        owned = np.zeros((len(distinct), self._words), np.int64)
+        np.bitwise_or.at(owned, which, self.owned(machines, messages))
+        self._make_room_for(len(distinct))
+        for first, last in _runs(distinct[:, 0]):
+            together = self.relation.together(int(system[distinct[first, 0]]), distinct[first:last, 1])
+            for place, beside in enumerate((together.T, together)):
+                self.arrays.owned[first:last, place] = _joined(beside, owned[first:last])
+        self.arrays.half[: len(which), 0] = which
+        return len(self)
+
+    def _make_room_for(self, halves: int) -> None:
+        room = len(self.arrays.halves)
+        if halves > room:
+            more = halves - room
+            self.arrays = self.arrays._replace(
+                owned=with_room(self.arrays.owned, more, 0),
+                halves=with_room(self.arrays.halves, more, 0),
+                half_table=empty_lookup(halves),
+            )
+
+
+def _runs(numbers: Ints) -> Iterator[tuple[int, int]]:
+    """Where each run of equal numbers begins, and where it ends."""
+    ends = [*(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+    return zip([0, *ends[:-1]], ends, strict=True)
+
+
+def _joined(beside: Flags, owned: Words) -> Words:
+    """For each row the events of all that are beside it."""
+    return np.stack(
+        [np.bitwise_or.reduce(np.where(beside, owned[:, word], 0), axis=1) for word in range(owned.shape[1])], axis=1
+    )
+
+
+class _Message(NamedTuple):
+    """A message at rest, as far as words ask: its class, and its letter."""
+
+    of_class: int
+    letter: Letter
+
+
+class _Beside(NamedTuple):
+    """The messages that may be before one of some class, and those that may be behind it."""
+
+    before: Sequence[_Message]
+    behind: Sequence[_Message]
+
+
+class RelatedRest(Rest):
+    """The letters of related views, and words in which each two letters are related."""
+
+    def __init__(self, views: RelatedViews) -> None:
+        super().__init__(views)
+        self._relation = views.relation
+        self._system = views.relation.system_of(views.spaces.machines)
+        self._classes = views.relation.classes_of(views.spaces.message)
+        self._met: Mapping[int, Sequence[_Message]] = self._all_messages()
+        self._known_beside: dict[tuple[int, int], _Beside] = {}
+        self._known_bars: dict[int, Mapping[int, tuple[int, int, int]]] = {}
+
+    def shows(self, reached: npt.NDArray[np.bool_], marked: frozenset[int], causes: Causes, *, of_system: bool) -> bool:
+        """Whether a system at rest may have a message in a view with a ``marked`` state of what watches.
+
+        ``reached`` are the states of what watches, with each view.  ``causes`` are those of the pairs of the relation,
+        of what watches a message, or of :data:`NOTHING`.  Raises :class:`NotProvedError` where that takes too long.
+        """
+        return any(
+            self._can_rest(machines, message, 0 if of_system else state, causes)
+            for state in sorted(marked)
+            for machines, message in self._messages(self.hopeful(np.flatnonzero(reached[:, state])))
+        )
+
+    def _all_messages(self) -> Mapping[int, Sequence[_Message]]:
+        found: dict[int, list[_Message]] = defaultdict(list)
+        for machines, message in self._messages(np.arange(len(self.views))):
+            found[machines].append(message)
+        return found
+
+    def _messages(self, views: Ints) -> Iterator[tuple[int, _Message]]:
+        """The messages of ``views``, each with the state of the system; those that mean the same once."""
+        messages = self.views.slots[0][views]
+        rows = np.stack([self.views.machines[views], self._classes[messages], self.kinds[messages]], axis=1)
+        for machines, of_class, kind in np.unique(rows, axis=0).tolist():
+            yield machines, _Message(of_class, self.letter_of(machines, kind))
+
+    def _can_rest(self, machines: int, marked: _Message, state: int, causes: Causes) -> bool:
+        """Whether a word has this message; what costs more is asked only where what costs less has found one."""
+        beside = self._beside_class(machines, marked.of_class)
+        system, counted = self.owed(machines)
+        if not self._some_word(machines, marked, beside):
+            return False
+        beside, counted = self._with_causes(machines, marked.of_class, state, causes, beside, counted)
+        chained = self._chaining(machines, causes.of_messages)
+        barred = functools.partial(self.barred, machines, chained)
+        return all(_exists(letter_of, marked, beside, system, counted) for letter_of in (chained, barred))
+
+    def _some_word(self, machines: int, marked: _Message, beside: _Beside) -> bool:
+        """Whether there is a word if neither causes are asked for, nor whether others are related."""
+        before, behind = (frozenset(best_letters({each.letter for each in side})) for side in beside)
+        return self.has_word(machines, marked.letter, before, behind)
+
+    def _beside_class(self, machines: int, of_class: int) -> _Beside:
+        """The messages that may be in a system in this state with one of a class."""
+        if (machines, of_class) not in self._known_beside:
+            self._known_beside[machines, of_class] = self._found_beside(machines, of_class)
+        return self._known_beside[machines, of_class]
+
+    def _found_beside(self, machines: int, of_class: int) -> _Beside:
+        met = self._met[machines]
+        classes = np.array([of_class, *(each.of_class for each in met)], np.int64)
+        together = self._relation.together(int(self._system[machines]), classes)
+        before, behind = (
+            [message for message, is_beside in zip(met, side, strict=True) if is_beside]
+            for side in (together[1:, 0].tolist(), together[0, 1:].tolist())
+        )
+        return _Beside(before, behind)
+
+    def _with_causes(  # noqa: PLR0913, PLR0917 - a message, what watches it, and what a word has to have
+        self, machines: int, of_class: int, state: int, causes: Causes, beside: _Beside, counted: int
+    ) -> tuple[_Beside, int]:
+        """The messages beside one that hold in addition what it waits for, and what a word has to hold."""
+        system, ghosts = int(self._system[machines]), len(self.views.spaces.system.ghosts)
+        before, behind = (list(side) for side in beside)
+        for number, waiting in enumerate(causes.waiting(of_class, state)):
+            bit = 1 << (ghosts + number)
+            counted |= bit
+            for side, found in zip((before, behind), causes.beside(waiting, system, of_class, state), strict=True):
+                side[:] = [_holding(each, bit) if each.of_class in found else each for each in side]
+        return _Beside(before, behind), counted
+
+    def _chaining(self, machines: int, causes: Causes) -> Callable[[_Message], Letter]:
+        """The letters with one more event for each way to wait: who waits needs it refused, which a cause does."""
+        ways = self._ways(machines, causes)
+        events = len(self.views.spaces.system.events)
+
+        def chained(message: _Message) -> Letter:
+            letter, waits = message.letter, causes.waiting(message.of_class, 0)
+            needs, later, earlier = letter.needs, letter.later, letter.earlier
+            for number, (waiting, before, behind) in enumerate(ways):
+                bit = 1 << (events + number)
+                needs |= bit * (waiting in waits)
+                later |= bit * (message.of_class in before)
+                earlier |= bit * (message.of_class in behind)
+            return letter._replace(needs=needs, later=later, earlier=earlier)
+
+        return chained
+
+    def _ways(self, machines: int, causes: Causes) -> Sequence[tuple[Waiting, set[int], set[int]]]:
+        """The ways in which messages wait, each with the classes of causes before such a message and behind it."""
+        classes = dict.fromkeys(each.of_class for each in self._met[machines])
+        ways = dict.fromkeys(waiting for each in classes for waiting in causes.waiting(each, 0))
+        return [(waiting, *causes.among(waiting, int(self._system[machines]))) for waiting in ways]
+
+    def barred(self, machines: int, letter_of: Callable[[_Message], Letter], message: _Message) -> Letter:
+        """The letter of a message that bars those that it is not related to."""
+        kinds, later, earlier = self._bars(machines)[message.of_class]
+        return letter_of(message)._replace(kind=kinds, bars_later=later, bars_earlier=earlier)
+
+    def _bars(self, machines: int) -> Mapping[int, tuple[int, int, int]]:
+        """For each class its bit, and the bits of those that are not behind it, and not before it."""
+        if machines not in self._known_bars:
+            self._known_bars[machines] = self._found_bars(machines)
+        return self._known_bars[machines]
+
+    def _found_bars(self, machines: int) -> Mapping[int, tuple[int, int, int]]:
+        classes = list(dict.fromkeys(each.of_class for each in self._met[machines]))
+        apart = ~self._relation.together(int(self._system[machines]), np.array(classes, np.int64))
+        return {
+            of_class: (1 << at, _bits(np.flatnonzero(apart[at])), _bits(np.flatnonzero(apart[:, at])))
+            for at, of_class in enumerate(classes)
+        }
+
+
+def _exists(
+    letter_of: Callable[[_Message], Letter], marked: _Message, beside: _Beside, system: int, counted: int
+) -> bool:
+    before, behind = (set(map(letter_of, side)) for side in beside)
+    return word_exists(before, letter_of(marked), behind, system=system, counted=counted)
+
+
+def _holding(message: _Message, bit: int) -> _Message:
+    return message._replace(letter=message.letter._replace(counted=message.letter.counted | bit))
+
+
+def _bits(numbers: Iterable[int]) -> int:
+    return sum(1 << int(number) for number in numbers)
