@@ -518,7 +518,6 @@ NUMBERS = {
     "claims --max-states any": "'any' is not a whole number from 1;",
     "claims --jobs 0": "'0' is not a whole number from 1;",
     "claims --jobs any": "'any' is not a whole number from 1;",
-    "matrix --messages any --no-pairs": "--no-pairs is not for --messages any",
     "matrix --messages 0": "'0' is not a whole number from 1, or any",
     "matrix --jobs any": "'any' is not a whole number from 1;",
     "matrix --jobs 0": "'0' is not a whole number from 1;",

@@ -53,6 +53,7 @@ CHEAP = (
 
 DEAR = (
     "matrix --profile rabbitmq --set ack_mode=NO_ACKNOWLEDGE --set delivery_mode=PERSISTENT --no-pairs --jobs 1",
+    "matrix --profile solace --set delivery_mode=DIRECT --messages any --max-states 5 --jobs 1",
     f"conform --runs 1 --messages 2 --fault broker_kill -- python {PROJECT / 'docs' / 'examples' / 'twenty_lines.py'}",
     "claims --id C31 --jobs 1",
 )
@@ -121,7 +122,7 @@ class _Each:
             self.screens[width] = captured.get()
 
 
-@pytest.mark.parametrize("line", DEAR, ids=lambda line: line.split()[0])
+@pytest.mark.parametrize("line", DEAR, ids=range(len(DEAR)))
 def test_a_screen_that_takes_its_time_is_as_wide_as_it_may_be(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
     each = _Each()
     made = console
