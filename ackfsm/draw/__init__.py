@@ -1,10 +1,16 @@
 """Drawings of the machines and properties, made from the tables: DOT, SVG, PNG, Mermaid, PlantUML, Markdown."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ackfsm.draw._draw import Format, draw, overview
 from ackfsm.draw._pages import write_all
 from ackfsm.draw._sequence import Arrow, SequenceDiagram, sequence_mermaid, sequence_plantuml, witness_diagram
 from ackfsm.draw._sequence_svg import sequence_svg
-from ackfsm.draw._story import story_diagram
+
+if TYPE_CHECKING:
+    from ackfsm.draw._story import story_diagram
 
 __all__ = [
     "Arrow",
@@ -19,3 +25,12 @@ __all__ = [
     "witness_diagram",
     "write_all",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What draws the story of a message is loaded when it is asked for: with it comes all that verifies histories."""
+    if name != "story_diagram":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ackfsm.draw import _story
+
+    return _story.story_diagram

@@ -360,11 +360,14 @@ def test_a_large_check_without_numba_only_takes_longer(ackfsm: _Ackfsm) -> None:
     assert without_seconds(json.loads(done.stdout)) == without_seconds(with_numba)
 
 
-def test_a_small_check_loads_none_of_the_heavy_packages() -> None:
+@pytest.mark.parametrize(
+    "line", ["check --fault rejection", "explain --fault consumer_crash --anomaly duplicate", "draw delivery"]
+)
+def test_what_is_small_loads_none_of_the_heavy_packages(line: str) -> None:
     program = f"""
 import sys
 from ackfsm.cli import main
-code = main(["check", "--fault", "rejection"])
+code = main({line.split()!r})
 print(*sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)
 sys.exit(code)
 """
