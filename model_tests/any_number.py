@@ -2,8 +2,8 @@
 
 ``python -m model_tests.any_number`` decides the modes in which a row that matters has changed, and forgets those that
 are no more; ``--again undecided`` tries the open ones again, as a better prover may decide them; ``--again all`` does
-everything.  One mode takes some ten seconds of a processor.  What is decided is written as it comes, so that one that
-was interrupted may begin where it ended.
+everything, and ``--forget`` decides nothing.  One mode takes some ten seconds of a processor.  What is decided is
+written as it comes, so that one that was interrupted may begin where it ended.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ def main() -> int:
     """Decide what is missing, and write the file."""
     parser = argparse.ArgumentParser(prog="python -m model_tests.any_number", description=__doc__)
     parser.add_argument("--again", choices=("undecided", "all"), help="decide these again")
+    parser.add_argument("--forget", action="store_true", help="decide nothing, and forget what is of other tables")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many processes (default: 1)")
     parser.add_argument("--profile", action="append", metavar="P", help="of this system alone (may be repeated)")
     arguments = parser.parse_args()
@@ -63,7 +64,7 @@ def main() -> int:
     missing = [
         key for key, mode in first.items() if mode.profile in chosen and _asked_for(arguments.again, decided.get(key))
     ]
-    for number, keys in enumerate(chunks(missing, 4 * arguments.jobs)):
+    for number, keys in enumerate([] if arguments.forget else chunks(missing, 4 * arguments.jobs)):
         found = matrix.decide_modes(specification, [first[key] for key in keys], jobs=arguments.jobs)
         decided |= dict(zip(keys, found, strict=True))
         _write(decided, first)
