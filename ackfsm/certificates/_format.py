@@ -39,6 +39,7 @@ class Level(enum.StrEnum):
     ALONE = "alone"
     CHAOS = "chaos"
     LOCAL = "local"
+    RELATED = "related"
     PAIRS = "pairs"
 
     @property
@@ -59,6 +60,7 @@ class Invariant:
         ghosts: the counters of which each message keeps a ghost (Lemma 0), in order, behind its machines.
         system_states, message_states: for each number the states of those machines.
         views: the views, by these numbers.
+        relation: at the level related the pairs that tell which messages may be beside each other; else ``None``.
     """
 
     level: Level
@@ -71,6 +73,7 @@ class Invariant:
     system_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     message_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     views: tuple[View, ...] = dataclasses.field(repr=False)
+    relation: Invariant | None = dataclasses.field(default=None, repr=False)
 
     @property
     def anomalies(self) -> tuple[str, ...]:
@@ -125,7 +128,8 @@ class Certificate:
     @property
     def views(self) -> int:
         """How many views all invariants have."""
-        return sum(len(invariant.views) for invariant in self.invariants)
+        related = (each.relation for each in self.invariants)
+        return sum(len(each.views) for each in (*self.invariants, *related) if each is not None)
 
 
 def write_certificate(path: Path, certificate: Certificate) -> None:
@@ -282,6 +286,13 @@ def _invariant_as_json(invariant: Invariant) -> dict[str, Any]:
         "least": invariant.least,
         "most": invariant.most,
         "watchers": [{"anomaly": anomaly, "machine": machine} for anomaly, machine in invariant.watchers],
+        **_views_as_json(invariant),
+        **({} if invariant.relation is None else {"relation": _views_as_json(invariant.relation)}),
+    }
+
+
+def _views_as_json(invariant: Invariant) -> dict[str, Any]:
+    return {
         "ghosts": invariant.ghosts,
         "system": _states_as_json(invariant.system, invariant.system_states),
         "message": _states_as_json((*invariant.message, *invariant.ghosts), invariant.message_states),
@@ -309,6 +320,25 @@ def _invariant(fields: _Fields) -> Invariant:
         level = Level(fields.get("level", str))
     except ValueError:
         raise _DamagedError("it has an invariant of a level that does not exist") from None
+    invariant = Invariant(
+        level=level,
+        least=fields.get("least", int),
+        most=fields.number_or_none("most"),
+        watchers=tuple(
+            (each.get("anomaly", str), each.get("machine", str))
+            for each in (_Fields(every, "watchers") for every in fields.get("watchers", list))
+        ),
+        **_views(fields, level),
+    )
+    if level is not Level.RELATED:
+        return invariant
+    pairs = _views(_Fields(fields.get("relation", dict), "relation"), Level.PAIRS)
+    relation = Invariant(level=Level.PAIRS, least=invariant.least, most=invariant.most, watchers=(), **pairs)
+    return dataclasses.replace(invariant, relation=relation)
+
+
+def _views(fields: _Fields, level: Level) -> dict[str, Any]:
+    """The fields of an :class:`Invariant` that say what the views are."""
     ghosts = fields.texts("ghosts")
     system, system_states = _states(fields, "system")
     message, message_states = _states(fields, "message")
@@ -322,21 +352,14 @@ def _invariant(fields: _Fields) -> Invariant:
             raise _DamagedError("it has a view of a state that it does not describe")
     if message[len(message) - len(ghosts) :] != ghosts:
         raise _DamagedError("it has an invariant whose ghosts are not the last of what a message keeps")
-    return Invariant(
-        level=level,
-        least=fields.get("least", int),
-        most=fields.number_or_none("most"),
-        watchers=tuple(
-            (each.get("anomaly", str), each.get("machine", str))
-            for each in (_Fields(every, "watchers") for every in fields.get("watchers", list))
-        ),
-        system=system,
-        message=message[: len(message) - len(ghosts)],
-        ghosts=ghosts,
-        system_states=system_states,
-        message_states=message_states,
-        views=tuple(zip(*parts, strict=True)),
-    )
+    return {
+        "system": system,
+        "message": message[: len(message) - len(ghosts)],
+        "ghosts": ghosts,
+        "system_states": system_states,
+        "message_states": message_states,
+        "views": tuple(zip(*parts, strict=True)),
+    }
 
 
 def _states(fields: _Fields, name: str) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ackfsm.certificates._format import Level
@@ -28,13 +29,13 @@ class Rest:
     """The letters of the views of an invariant, and the words that they make."""
 
     def __init__(self, views: Views, products: Products) -> None:
-        self._views, self._products = views, products
+        self._views, self.products = views, products
         events = views.system.events
-        self._events = len(events)
+        self.events = len(events)
         self._of_system = sum(1 << number for number, event in enumerate(events) if not event.of_message)
-        self._beside: dict[int, set[int]] = defaultdict(set)
+        self.beside: dict[int, set[int]] = defaultdict(set)
         for view in views.views:
-            self._beside[view[0]].update(view[1:])
+            self.beside[view[0]].update(view[1:])
         self._letters: dict[tuple[int, int], Letter] = {}
         self._hope: dict[int, bool] = {}
         self._words: dict[tuple[object, ...], bool] = {}
@@ -62,10 +63,10 @@ class Rest:
             return
         marked: dict[int, set[int]] = defaultdict(set)
         for (machines, message), states in zip(self._views.views, reached[0], strict=True):
-            if states >> state & 1 and self._has_hope(machines):
+            if states >> state & 1 and self.has_hope(machines):
                 marked[machines].add(message)
         for machines, messages in marked.items():
-            others = frozenset(self._beside[machines] if watcher.of_message else messages)
+            others = frozenset(self.beside[machines] if watcher.of_message else messages)
             if self._views.level is Level.ALONE:
                 others = frozenset()
             for message in messages:
@@ -74,24 +75,25 @@ class Rest:
     def _asked_of_pairs(self, reached: Sequence[Sequence[int]], state: int) -> Iterator[_Asked]:
         sides: dict[tuple[int, int], tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
         for number, (machines, first, second) in enumerate(self._views.views):
-            if reached[0][number] >> state & 1 and self._has_hope(machines):
+            if reached[0][number] >> state & 1 and self.has_hope(machines):
                 sides[machines, first][1].add(second)
-            if reached[1][number] >> state & 1 and self._has_hope(machines):
+            if reached[1][number] >> state & 1 and self.has_hope(machines):
                 sides[machines, second][0].add(first)
         for (machines, message), (left, right) in sides.items():
             yield _Asked(machines, message, frozenset(left), frozenset(right))
 
-    def _has_hope(self, machines: int) -> bool:
+    def has_hope(self, machines: int) -> bool:
         """Whether some message refuses each event that the system would let happen by itself."""
         known = self._hope.get(machines)
         if known is None:
             lacking = self._views.enabled(machines) & self._views.awaited & self._of_system
-            for message in self._beside[machines]:
+            for message in self.beside[machines]:
                 lacking &= self._views.messages.of(message, Role.SYSTEM)[0]
             known = self._hope[machines] = not lacking
         return known
 
-    def _letter(self, machines: int, message: int) -> Letter:
+    def letter(self, machines: int, message: int) -> Letter:
+        """What a message in this state means for rest, while the system is in that one."""
         known = self._letters.get((machines, message))
         if known is None:
             may = self._views.enabled(machines) & self._views.awaited
@@ -102,21 +104,24 @@ class Rest:
                 needs=of_messages & accepted[Role.OWN],
                 for_later=of_messages & ~accepted[Role.LATER],
                 for_earlier=of_messages & ~accepted[Role.EARLIER],
-                gives=(may & self._of_system & ~accepted[Role.SYSTEM]) | held << self._events,
+                gives=(may & self._of_system & ~accepted[Role.SYSTEM]) | held << self.events,
             )
         return known
 
-    def _owed(self, machines: int) -> int:
+    def owed(self, machines: int) -> int:
         """What letters have to give: refuse the events of the system, hold a part of each counter that is above 0."""
         held = sum(
             1 << at for at, counter in enumerate(self._views.ghosts) if self._views.highest(counter, machines) != 0
         )
-        return (self._views.enabled(machines) & self._views.awaited & self._of_system) | held << self._events
+        return (self._views.enabled(machines) & self._views.awaited & self._of_system) | held << self.events
 
     def _word(self, asked: _Asked) -> bool:
-        left, right = (frozenset(self._letter(asked.machines, each) for each in side) for side in asked[2:])
-        marked, owed = self._letter(asked.machines, asked.message), self._owed(asked.machines)
-        key = left, marked, right, owed
+        left, right = ({self.letter(asked.machines, each) for each in side} for side in asked[2:])
+        return self.stands(left, self.letter(asked.machines, asked.message), right, self.owed(asked.machines))
+
+    def stands(self, left: AbstractSet[Letter], marked: Letter, right: AbstractSet[Letter], owed: int) -> bool:
+        """As :func:`can_rest`, whose answers are kept."""
+        key = frozenset(left), marked, frozenset(right), owed
         known = self._words.get(key)
         if known is None:
             known = self._words[key] = can_rest(left, marked, right, owed)
@@ -128,40 +133,40 @@ class Rest:
         """The same, where each message that others made wait has one that did, on its side."""
         machines, message = asked.machines, asked.message
         part, state = (watcher.part, state) if watcher.of_message else (NOTHING, 0)
-        owed, gives = self._owed(machines), self._events + len(self._views.ghosts)
-        sides = [{each: self._letter(machines, each) for each in side} for side in (asked.left, asked.right)]
+        owed, gives = self.owed(machines), self.events + len(self._views.ghosts)
+        sides = [{each: self.letter(machines, each) for each in side} for side in (asked.left, asked.right)]
         mine = brought_about_by_others(part, state)
-        waiting = [*self._waiting(message), *([] if mine is None else [Waiting(None, mine)])]
+        waiting = [*self.waiting(message), *([] if mine is None else [Waiting(None, mine)])]
         for number, each in enumerate(waiting):
             owed |= 1 << gives + number
             for slot, side in ((1, sides[0]), (0, sides[1])):
-                caused = self._products.caused(part, each, slot)
+                caused = self.products.caused(part, each, slot)
                 for other in side:
                     view = (machines, other, message) if slot else (machines, message, other)
                     if caused[self._views.index[self._views.key(view)]] >> state & 1:
                         side[other] = side[other]._replace(gives=side[other].gives | 1 << gives + number)
         chained = self._chained(machines, {*asked.left, *asked.right, message})
         left, right = ({chained(other, letter) for other, letter in side.items()} for side in sides)
-        return can_rest(left, chained(message, self._letter(machines, message)), right, owed)
+        return can_rest(left, chained(message, self.letter(machines, message)), right, owed)
 
     def _chained(self, machines: int, messages: set[int]) -> _Chained:
         """One more event for each way to wait: who waits needs it refused, and a cause refuses it."""
-        waits = {message: self._waiting(message) for message in messages}
+        waits = {message: self.waiting(message) for message in messages}
         ways = dict.fromkeys(each for every in waits.values() for each in every)
-        return _Chained(waits, [(each, *self._causes_of(each, machines)) for each in ways], self._events)
+        return _Chained(waits, [(each, *self.causes_of(each, machines)) for each in ways], self.events)
 
-    def _causes_of(self, waiting: Waiting, machines: int) -> tuple[set[int], set[int]]:
+    def causes_of(self, waiting: Waiting, machines: int) -> tuple[set[int], set[int]]:
         """In this state of the system the causes before some message that waits so, and those behind it."""
         if waiting not in self._others:
             found: dict[int, tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
             for slot in (1, 0):
-                for view, caused in zip(self._views.views, self._products.caused(NOTHING, waiting, slot), strict=True):
+                for view, caused in zip(self._views.views, self.products.caused(NOTHING, waiting, slot), strict=True):
                     if caused:
                         found[view[0]][1 - slot].add(view[2 - slot])
             self._others[waiting] = found
         return self._others[waiting][machines]
 
-    def _waiting(self, message: int) -> list[Waiting]:
+    def waiting(self, message: int) -> list[Waiting]:
         """What a message in this state waits for."""
         found = []
         for machine, state in enumerate(self._views.messages.space.states[message]):
@@ -183,12 +188,12 @@ class _Chained:
         ways: Sequence[tuple[Waiting, set[int], set[int]]],
         events: int,
     ) -> None:
-        self._waits, self._ways, self._events = waits, ways, events
+        self._waits, self._ways, self.events = waits, ways, events
 
     def __call__(self, message: int, letter: Letter) -> Letter:
         needs, for_later, for_earlier = letter.needs, letter.for_later, letter.for_earlier
         for number, (waiting, before, behind) in enumerate(self._ways):
-            bit = 1 << self._events + number
+            bit = 1 << self.events + number
             needs |= bit * (waiting in self._waits[message])
             for_later |= bit * (message in before)
             for_earlier |= bit * (message in behind)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.certificates._format import Certificate, Invariant, Level
+from ackfsm.certificates._related import RelatedRest, RelatedViews
 from ackfsm.certificates._rest import Rest
 from ackfsm.certificates._system import LOST, Ghost, NotCoveredError, Question, Role, System, Watcher
 from ackfsm.certificates._views import ChecksError, Views
@@ -194,13 +195,7 @@ class _Check:
 
     def check(self, say: Callable[..., None]) -> None:
         """See that the views are closed, else raise :class:`ChecksError`; ``say`` what they do not show."""
-        views = Views(self._invariant, self._system)
-        views.check_ghosts()
-        of = len(views.views)
-        steps = views.steps(self._hears, lambda done: self._progress(f"{self._invariant.name}: steps", done, of))
-        self._progress(f"{self._invariant.name}: steps", of, of)
-        products = Products(views, steps)
-        rest = Rest(views, products)
+        views, products, rest = self._views()
         for done, watcher in enumerate(self._watchers):
             self._progress(f"{self._invariant.name}: anomalies", done, len(self._watchers))
             try:
@@ -209,13 +204,30 @@ class _Check:
                 say(self._invariant, watcher.anomaly, "the search for messages at rest was given up", undetermined=True)
                 continue
             finally:
-                products.forget(watcher.part)
+                rest.products.forget(watcher.part)
             if why:
                 say(self._invariant, watcher.anomaly, why, undetermined=False)
         self._progress(f"{self._invariant.name}: anomalies", len(self._watchers), len(self._watchers))
         known = {(watcher.anomaly, watcher.part.name) for watcher in self._watchers}
         for name, machine in set(self._invariant.watchers) - known:
             say(self._invariant, name, f"no machine {machine} watches for {name}", undetermined=False)
+
+    def _views(self) -> tuple[Views, Products, Rest]:
+        """The views, beside what watches, and at rest."""
+        if self._invariant.level is Level.RELATED:
+            related = RelatedViews(self._invariant, self._system)
+            return related, self._products(related), RelatedRest(related, self._products(related.pairs))
+        views = Views(self._invariant, self._system)
+        products = self._products(views)
+        return views, products, Rest(views, products)
+
+    def _products(self, views: Views) -> Products:
+        """The products of views that are seen to be closed; raises :class:`ChecksError` for others."""
+        views.check_ghosts()
+        of = len(views.views)
+        steps = views.steps(self._hears, lambda done: self._progress(f"{self._invariant.name}: steps", done, of))
+        self._progress(f"{self._invariant.name}: steps", of, of)
+        return Products(views, steps)
 
     def _hears(self, roles: tuple[Role, ...]) -> int:
         """The events in these roles that something that watches is moved by."""

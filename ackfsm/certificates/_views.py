@@ -8,14 +8,20 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ackfsm.certificates._format import Invariant, Level, View
 from ackfsm.certificates._left_out import refused_by
 from ackfsm.certificates._system import LOST, Event, Ghost, Part, Role, System
 
-__all__ = ["ChecksError", "Kind", "Messages", "Steps", "Views", "numbers_in"]
+__all__ = ["ChecksError", "Kind", "Messages", "Met", "Named", "Roles", "Steps", "Views", "numbers_in"]
+
+Named = Mapping[str, str]
+"""The states of some machines, by name."""
+
+Met = Callable[[Named, Named], bool]
+"""Whether a system in a state is met with a message in a state, as far as some machines tell."""
 
 Roles = tuple[Role, ...]
 """What an event is to each message of a view."""
@@ -71,6 +77,16 @@ class _Space:
                 raise ChecksError(f"one part of the system has more than {1 << _SHIFT:,} states")
             self.states.append(state)
         return found
+
+    def find(self, named: Named) -> int:
+        """The number of what the machines here are in among ``named`` states; -1 if that was not given."""
+        state = tuple(_state_number(part, named[part.name]) for part in self.parts)
+        number = self._numbers.get(state, self.given)
+        return number if number < self.given else -1
+
+    def named(self, number: int) -> dict[str, str]:
+        """For each machine, by name, the name of its state."""
+        return {part.name: part.states[state] for part, state in zip(self.parts, self.states[number], strict=True)}
 
     def after(self, number: int, moving: Sequence[tuple[int, Sequence[Sequence[int]]]]) -> list[int]:
         """All that ``moving`` machines (by position, with their moves) lead to; empty where one of them refuses."""
@@ -163,8 +179,10 @@ class Steps(NamedTuple):
 class Views:
     """The views of one invariant, and the machines that they keep of the system of its tables."""
 
-    def __init__(self, invariant: Invariant, system: System) -> None:
+    def __init__(self, invariant: Invariant, system: System, met: Met | None = None) -> None:
+        """``met`` tells of each half of a pair whether it may be met, if those that are not may be left out."""
         self.invariant, self.system, self.level = invariant, system, invariant.level
+        self._met = met
         kept = _kept(invariant.system, system.system, "the system")
         kept_message = _kept(invariant.message, system.message, "a message")
         self.ghosts: dict[int, Ghost] = {}
@@ -243,6 +261,12 @@ class Views:
                     if count == LOST or falls:
                         raise ChecksError(f"the {ghost.part.name} does not tell what its message has counted")
 
+    def _is_met(self, machines: int, messages: Sequence[int]) -> bool:
+        """Whether each half of a view may be met: the system and one of its messages."""
+        system = self.machines.space.named(machines)
+        met = self._met
+        return met is None or all(met(system, self.messages.space.named(message)) for message in messages)
+
     def is_real(self, machines: int, messages: Sequence[int]) -> bool:
         """Whether no counter is below what the messages have counted."""
         for at, counter in enumerate(self.ghosts):
@@ -264,7 +288,7 @@ class Views:
         own = [(Role.SYSTEM,) * self.level.messages, *own]
         return [(roles, False) for roles in own] + [(roles, True) for roles in others if self.has_others]
 
-    def _allowed(self) -> Callable[[View, Roles], int]:
+    def allowed(self) -> Callable[[View, Roles], int]:
         """What a message that a view does not hold may do at a place beside it, by the level."""
         if self.level is Level.CHAOS:
             return lambda _view, _roles: self._of_message
@@ -289,7 +313,7 @@ class Views:
         """All steps that move a view, or something that ``hears`` such events; raises unless all lead to views."""
         if self.initial is None:
             raise ChecksError("the first view, with every machine in its first state, is not among its views")
-        allowed = self._allowed()
+        allowed = self.allowed()
         places = [(roles, of_others, hears(roles)) for roles, of_others in self._places]
         first, target, kind = array("Q", [0]), array("I"), array("H")
         kinds: dict[tuple[int, Roles], int] = {}
@@ -323,7 +347,7 @@ class Views:
                 to = self.index.get(key)
                 if to is not None:
                     yield event, to
-                elif self.is_real(machine, ends):
+                elif self.is_real(machine, ends) and self._is_met(machine, ends):
                     raise ChecksError(self._not_closed(view, event, roles))
 
     def _not_closed(self, view: View, event: int, roles: Roles) -> str:

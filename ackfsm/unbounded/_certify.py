@@ -21,10 +21,12 @@ from ackfsm.unbounded._views import Views
 __all__ = ["invariant_of", "with_what_is_proved"]
 
 
-def invariant_of(views: Views, family: Family, watchers: Iterable[tuple[str, str]]) -> Invariant:
+def invariant_of(
+    views: Views, family: Family, watchers: Iterable[tuple[str, str]], relation: Views | None = None
+) -> Invariant:
     """What ``views`` say of the systems of ``family``; they show that ``watchers`` are never marked.
 
-    Of each the anomaly that it watches for, and the name of the machine.
+    Of each the anomaly that it watches for, and the name of the machine.  Views that ask a ``relation`` have it too.
     """
     system = views.spaces.system
     ghosts = [ghost.ghost for ghost in system.ghosts]
@@ -43,7 +45,13 @@ def invariant_of(views: Views, family: Family, watchers: Iterable[tuple[str, str
         system_states=_named(views.spaces.machines, machines, range(len(system.machines))),
         message_states=_named(views.spaces.message, messages, [*kept, *ghosts]),
         views=tuple(sorted(zip(*(part.tolist() for part in (machine_of_view, *of_slots)), strict=True))),
+        relation=None if relation is None else _relation_of(relation, least, most),
     )
+
+
+def _relation_of(pairs: Views, least: int, most: int | None) -> Invariant:
+    """The pairs of a relation for systems of so many messages, though one alone has no pair."""
+    return dataclasses.replace(invariant_of(pairs, Family(2, None), ()), least=least, most=most)
 
 
 def with_what_is_proved(invariants: Iterable[Invariant], proved: Collection[str]) -> tuple[Invariant, ...]:

@@ -160,10 +160,7 @@ def _not_covered(finding: Finding) -> str:
     """Why a certificate does not show what is known; empty if it does."""
     if finding.filled is not None:
         return f"its run is of {finding.messages:,} messages, which a certificate does not perform"
-    if finding.certifiable:
-        return finding.undecided
-    lacking = "relates messages" if finding.level is Level.RELATED else "has a delayed ghost"
-    return f"its proof {lacking}, which no certificate does"
+    return finding.undecided if finding.certifiable else "its proof has a delayed ghost, which no certificate has"
 
 
 def _told(finding: Finding) -> dict[str, object]:
@@ -249,8 +246,8 @@ class _Run:
         self._search(1, None)
         self._prove([Level.CHAOS])
         self._fill(self._search(2, _FEW_FAULTS))
-        for level in _CERTIFIED_FIRST if self._effort.keep_invariants else _FASTEST_FIRST:
-            self._prove([level])
+        self._prove([Level.RELATED])
+        self._prove([Level.PAIRS])
         self._fill(self._search(2, None))
         self._search(3, _FEW_FAULTS)
 
@@ -367,10 +364,6 @@ class _Run:
 
 
 _FEW_FAULTS: Final = 2
-
-_FASTEST_FIRST: Final = (Level.RELATED, Level.PAIRS)
-_CERTIFIED_FIRST: Final = (Level.PAIRS, Level.RELATED)
-"""In which order levels are tried; no certificate has related messages, so it gets what pairs prove too."""
 
 
 def _reached(answer: Answer) -> Iterator[explore.Finding]:

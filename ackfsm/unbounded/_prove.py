@@ -48,7 +48,7 @@ class Verdict:
     """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
 
     ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.  One
-    is ``certifiable`` if it takes neither a delayed ghost nor related messages, which no certificate has.
+    is ``certifiable`` if it takes no delayed ghost, which no certificate has.
     """
 
     anomaly: str
@@ -231,9 +231,7 @@ class _Run:
             shown = _shown(examined, watcher, level)
             reason = "" if shown is None else shown.reason
         if not reason:
-            self.uncertified |= examined.delayed
-            if self.keep_invariants and not examined.delayed:
-                self.invariants.append(invariant_of(examined.views, family, [(watcher.anomaly, watcher.table.name)]))
+            self._is_proved(examined, family, watcher)
         return reason
 
     def _of_related(self, family: Family, whole: System, watcher: Watcher) -> str:
@@ -241,8 +239,15 @@ class _Run:
         related = self._related(family, whole)
         reason = related.shown(watcher)
         if not reason:
-            self.uncertified.add(watcher.anomaly)
+            self._is_proved(related.messages, family, watcher, related.pairs.views)
         return reason
+
+    def _is_proved(self, examined: _Examined, family: Family, watcher: Watcher, relation: Views | None = None) -> None:
+        """Keep the views that show that ``watcher`` is not marked, if they are asked for and a certificate has them."""
+        self.uncertified |= examined.delayed
+        if self.keep_invariants and not examined.delayed:
+            watchers = [(watcher.anomaly, watcher.table.name)]
+            self.invariants.append(invariant_of(examined.views, family, watchers, relation))
 
     def _related(self, family: Family, whole: System) -> _Related:
         """The views of related messages, which are kept for the next one that watches."""
@@ -365,9 +370,9 @@ class _Related:
     """Finished views of one message that ask a relation, and the pairs that this is."""
 
     def __init__(self, pairs: _Examined, views: RelatedViews) -> None:
-        self._pairs = pairs
+        self.pairs = pairs
+        self.messages = _Examined(views.spaces.system, views)
         self._views = views
-        self._messages = _Examined(views.spaces.system, views)
 
     @functools.cached_property
     def _rest(self) -> RelatedRest:
@@ -375,14 +380,14 @@ class _Related:
 
     def shown(self, watcher: Watcher) -> str:
         """How ``watcher`` shows its anomaly, a clause; empty if it does not."""
-        reached = watched(self._messages.graph, watcher.table, 0 if watcher.of_message else None)
-        if reached[:, sorted(watcher.marked)].any() and not _is_within_a_bound(self._messages, watcher):
+        reached = watched(self.messages.graph, watcher.table, 0 if watcher.of_message else None)
+        if reached[:, sorted(watcher.marked)].any() and not _is_within_a_bound(self.messages, watcher):
             return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
         if not watcher.at_rest:
             return ""
-        causes = self._pairs.causes
+        causes = self.pairs.causes
         if watcher.of_message:
-            causes = Causes(self._pairs.graph, watcher.table, causes)
+            causes = Causes(self.pairs.graph, watcher.table, causes)
         if self._rest.shows(reached, watcher.at_rest, causes, of_system=not watcher.of_message):
             return f"{watcher.table.name} is marked in a view that may be at rest, at the level {Level.RELATED}"
         return ""

@@ -39,6 +39,16 @@ def test_it_is_read_as_it_was_written(certificate: Certificate, file: Path) -> N
     assert any(invariant.ghosts for invariant in certificate.invariants)
 
 
+def test_a_relation_is_read_as_it_was_written_and_missed_where_it_is_not_there() -> None:
+    certificate = certified("qpid", only=["reorder"], levels=[Level.RELATED])
+    data = packed(certificate)
+    assert unpacked(data) == certificate
+    assert any(invariant.relation is not None for invariant in certificate.invariants)
+    lacking = tuple(dataclasses.replace(each, relation=None) for each in certificate.invariants)
+    with pytest.raises(ValueError, match="has no 'relation' that is of the kind dict"):
+        unpacked(packed(dataclasses.replace(certificate, invariants=lacking)))
+
+
 def test_its_first_line_and_its_payload_can_be_read_by_other_tools(certificate: Certificate, file: Path) -> None:
     line, _, payload = file.read_bytes().partition(b"\n")
     header, body = json.loads(line), json.loads(lzma.decompress(payload))

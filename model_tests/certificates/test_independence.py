@@ -7,6 +7,7 @@ import itertools
 import random
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from ackfsm.certificates import Certificate
+from ackfsm.certificates._related import RelatedRest as CheckedRest
 from ackfsm.certificates._rest import Rest
 from ackfsm.certificates._system import Part, Question, System
 from ackfsm.certificates._views import Views as CheckedViews
@@ -28,6 +30,7 @@ from ackfsm.unbounded._certify import invariant_of
 from ackfsm.unbounded._columns import Scope, system_of, watchers_of
 from ackfsm.unbounded._columns import System as SearchedSystem
 from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._related import RelatedRest, Relation, halves_of
 from ackfsm.unbounded._steps import Spaces, steps_of
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._watching import watched
@@ -352,21 +355,22 @@ def test_a_message_means_for_rest_what_the_search_says(profile: str, level: Leve
     numbers = [np.unique(searched.machines), np.unique(np.concatenate(searched.slots))]
     events = len(question.system(2).events)
     for machines, message in pairs:
-        found = mine._letter(machines, message)  # noqa: SLF001 - what is compared
+        found = mine.letter(machines, message)
         letter = theirs.letter(int(numbers[0][machines]), int(numbers[1][message]))
         assert (found.needs, found.for_later, found.for_earlier) == (letter.needs, letter.later, letter.earlier)
         assert found.gives == letter.system | letter.counted << events
-    assert len({mine._letter(*pair) for pair in pairs}) > 10  # noqa: SLF001 - as above
+    assert len({mine.letter(*pair) for pair in pairs}) > 10
 
 
 def test_causes_that_there_are_not_are_noticed(monkeypatch: Patch) -> None:
     """With three messages an application may be silenced by two: the search forgets that there are causes of this."""
     changed, faults = wary(shipped(), 2), frozenset({Fault.PRODUCER_LINK_LOSS})
-    with monkeypatch.context() as patch:
-        patch.setattr(Causes, "beside", lambda *_: (set(), set()))
-        certificate = certified(only=["stuck"], faults=faults, levels=[Level.PAIRS], tables=changed)
-    assert certificate.proved == ("stuck",)
-    assert "can be at rest" in verified(certificate, changed).refuted["stuck"]
+    for level in (Level.PAIRS, Level.RELATED):
+        with monkeypatch.context() as patch:
+            patch.setattr(Causes, "beside", lambda *_: (set(), set()))
+            certificate = certified(only=["stuck"], faults=faults, levels=[level], tables=changed)
+        assert certificate.proved == ("stuck",)
+        assert "can be at rest" in verified(certificate, changed).refuted["stuck"], level
 
 
 def test_a_mark_that_three_messages_show_is_noticed(monkeypatch: Patch) -> None:
@@ -377,6 +381,67 @@ def test_a_mark_that_three_messages_show_is_noticed(monkeypatch: Patch) -> None:
         certificate = certified(only=["unflagged_duplicate"], levels=[Level.PAIRS], tables=changed)
     assert certificate.proved == ("unflagged_duplicate",)
     assert set(verified(certificate, changed).refuted) == {"unflagged_duplicate"}
+
+
+# related messages
+
+
+def _related_to_its_like_alone(patch: Patch) -> None:
+    """No message is taken to be beside one of another class."""
+    together = Relation.together
+    patch.setattr(Relation, "together", lambda *asked: together(*asked) & np.eye(len(asked[2]), dtype=np.bool_))
+
+
+def _halves_that_are_not_all(patch: Patch) -> None:
+    """Of what a message can be the search forgets a part."""
+
+    def fewer(*asked: Any) -> Any:
+        halves = halves_of(*asked)
+        halves[:, -1] = False
+        return halves
+
+    patch.setattr(_prove, "halves_of", fewer)
+
+
+@pytest.mark.parametrize(
+    ("defect", "why"),
+    [
+        (_related_to_its_like_alone, "to one that is not among them"),
+        (_halves_that_are_not_all, "to one that is not among them"),
+        (_no_marks, "is marked beside one of its views"),
+    ],
+)
+def test_what_a_search_for_related_messages_proves_with_a_defect_is_refuted(
+    defect: Callable[[Patch], None], why: str, monkeypatch: Patch
+) -> None:
+    settings, asked = {"delivery_mode": "NON_PERSISTENT"}, ["loss", "duplicate", "reorder", "stuck"]
+    faults = {*FEW, Fault.BROKER_KILL}
+    with monkeypatch.context() as patch:
+        defect(patch)
+        certificate = certified("jms", settings, asked, faults=faults, levels=[Level.RELATED])
+    found = verified(certificate)
+    assert certificate.proved
+    assert any(why in said for said in found.refuted.values()), dict(found.refuted)
+    as_it_is = certified("jms", settings, asked, faults=faults, levels=[Level.RELATED])
+    assert as_it_is.proved == ("reorder", "stuck")
+    assert verified(as_it_is).verified
+
+
+def test_messages_at_rest_that_a_search_does_not_see_are_noticed(monkeypatch: Patch) -> None:
+    """An application that two doubts silence: no word of related messages is found."""
+    changed, faults = wary(shipped(), 2), frozenset({Fault.PRODUCER_LINK_LOSS})
+    monkeypatch.setattr(RelatedRest, "shows", lambda *_asked, **_more: False)
+    certificate = certified(only=["stuck"], faults=faults, levels=[Level.RELATED], tables=changed)
+    assert certificate.proved == ("stuck",)
+    assert "can be at rest" in verified(certificate, changed).refuted["stuck"]
+
+
+def test_with_every_fault_the_verifier_needs_all_messages_to_be_related(monkeypatch: Patch) -> None:
+    """The mutant: a verifier that lets any two messages stand beside the marked one finds a word that there is not."""
+    certificate = certified("qpid", {"consumption": "receive"}, ["stuck"], faults=Fault, levels=[Level.RELATED])
+    assert verified(certificate).verified
+    monkeypatch.setattr(CheckedRest, "places", lambda *_: defaultdict(lambda: (0, 0, 0)))
+    assert "can be at rest" in verified(certificate).refuted["stuck"]
 
 
 # views that leave machines out
@@ -417,5 +482,5 @@ def test_rest_does_not_lean_on_machines_that_are_left_out(left_out: str, said: s
 
 
 def test_a_small_configuration_is_verified_at_every_level() -> None:
-    for level in (Level.CHAOS, Level.LOCAL, Level.PAIRS):
+    for level in (Level.CHAOS, Level.LOCAL, Level.RELATED, Level.PAIRS):
         assert verified(certified(only=["resurrection", "loss"], levels=[level], faults=FEW)).verified

@@ -12,7 +12,7 @@ from ackfsm.terms import Fault, InputError
 from ackfsm.unbounded import Level as SearchLevel
 from model_tests.support.checker.certified import FEW, certified, claiming, verified
 
-ALL_LEVELS = (SearchLevel.CHAOS, SearchLevel.LOCAL, SearchLevel.PAIRS)
+ALL_LEVELS = (SearchLevel.CHAOS, SearchLevel.LOCAL, SearchLevel.RELATED, SearchLevel.PAIRS)
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,32 @@ def test_without_any_one_view_it_is_refuted(pairs: Certificate) -> None:
         found = verified(_with(pairs, number, views=views))
         assert set(found.refuted) == {"reorder"}
         assert "among" in found.refuted["reorder"]
+
+
+def test_without_any_one_pair_of_its_relation_it_is_refuted() -> None:
+    related = certified(only=["reorder"], levels=[SearchLevel.RELATED])
+    number = _several(related)
+    relation = related.invariants[number].relation
+    assert relation is not None
+    assert verified(related).verified
+    for at in range(0, len(relation.views), len(relation.views) // 7):
+        fewer = dataclasses.replace(relation, views=relation.views[:at] + relation.views[at + 1 :])
+        found = verified(_with(related, number, relation=fewer))
+        assert "not among" in found.refuted["reorder"], at
+
+
+def test_a_relation_of_what_the_views_do_not_keep_is_refuted() -> None:
+    related = certified(only=["reorder"], levels=[SearchLevel.RELATED])
+    number = _several(related)
+    invariant = related.invariants[number]
+    without = tuple(name for name in invariant.message if name != "entry")
+    at = [number for number, name in enumerate((*invariant.message, *invariant.ghosts)) if name != "entry"]
+    states = [tuple(state[number] for number in at) for state in invariant.message_states]
+    distinct = tuple(dict.fromkeys(states))
+    views = tuple(sorted({(machines, distinct.index(states[message])) for machines, message in invariant.views}))
+    changed = _with(related, number, message=without, message_states=distinct, views=views)
+    assert "its relation keeps entry" in verified(changed).refuted["reorder"]
+    assert "has no relation" in verified(_with(related, number, relation=None)).refuted["reorder"]
 
 
 def test_without_the_first_view_it_is_refuted(auto: Certificate) -> None:
