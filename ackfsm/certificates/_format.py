@@ -60,7 +60,7 @@ class Invariant:
         ghosts: the counters of which each message keeps a ghost (Lemma 0), in order, behind its machines.
         system_states, message_states: for each number the states of those machines.
         views: the views, by these numbers.
-        relation: at the level related the pairs that tell which messages may be beside each other; else ``None``.
+        relation: at the level related the parts of what tells which messages may be beside each other, each of pairs.
     """
 
     level: Level
@@ -73,7 +73,7 @@ class Invariant:
     system_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     message_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     views: tuple[View, ...] = dataclasses.field(repr=False)
-    relation: Invariant | None = dataclasses.field(default=None, repr=False)
+    relation: tuple[Invariant, ...] = dataclasses.field(default=(), repr=False)
 
     @property
     def anomalies(self) -> tuple[str, ...]:
@@ -128,8 +128,8 @@ class Certificate:
     @property
     def views(self) -> int:
         """How many views all invariants have."""
-        related = (each.relation for each in self.invariants)
-        return sum(len(each.views) for each in (*self.invariants, *related) if each is not None)
+        related = (part for each in self.invariants for part in each.relation)
+        return sum(len(each.views) for each in (*self.invariants, *related))
 
 
 def write_certificate(path: Path, certificate: Certificate) -> None:
@@ -287,7 +287,7 @@ def _invariant_as_json(invariant: Invariant) -> dict[str, Any]:
         "most": invariant.most,
         "watchers": [{"anomaly": anomaly, "machine": machine} for anomaly, machine in invariant.watchers],
         **_views_as_json(invariant),
-        **({} if invariant.relation is None else {"relation": _views_as_json(invariant.relation)}),
+        **({"relation": list(map(_views_as_json, invariant.relation))} if invariant.level is Level.RELATED else {}),
     }
 
 
@@ -332,9 +332,10 @@ def _invariant(fields: _Fields) -> Invariant:
     )
     if level is not Level.RELATED:
         return invariant
-    pairs = _views(_Fields(fields.get("relation", dict), "relation"), Level.PAIRS)
-    relation = Invariant(level=Level.PAIRS, least=invariant.least, most=invariant.most, watchers=(), **pairs)
-    return dataclasses.replace(invariant, relation=relation)
+    parts = (_views(_Fields(part, "relation"), Level.PAIRS) for part in fields.get("relation", list))
+    least, most = invariant.least, invariant.most
+    relation = (Invariant(level=Level.PAIRS, least=least, most=most, watchers=(), **part) for part in parts)
+    return dataclasses.replace(invariant, relation=tuple(relation))
 
 
 def _views(fields: _Fields, level: Level) -> dict[str, Any]:

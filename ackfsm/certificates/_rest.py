@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from ackfsm.certificates._format import Level
-from ackfsm.certificates._system import Role, Watcher
+from ackfsm.certificates._system import Part, Role, Watcher
 from ackfsm.certificates._views import Views
 from ackfsm.certificates._watching import NOTHING, Products, Waiting, brought_about_by_others
 from ackfsm.certificates._words import Letter, can_rest
@@ -126,6 +126,10 @@ class Rest:
         if known is None:
             known = self._words[key] = can_rest(left, marked, right, owed)
         return known
+
+    def forget(self, part: Part) -> None:
+        """Give back the memory that the causes for ``part`` take."""
+        self.products.forget(part)
 
     # causes
 

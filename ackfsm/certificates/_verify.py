@@ -204,7 +204,7 @@ class _Check:
                 say(self._invariant, watcher.anomaly, "the search for messages at rest was given up", undetermined=True)
                 continue
             finally:
-                rest.products.forget(watcher.part)
+                rest.forget(watcher.part)
             if why:
                 say(self._invariant, watcher.anomaly, why, undetermined=False)
         self._progress(f"{self._invariant.name}: anomalies", len(self._watchers), len(self._watchers))
@@ -216,7 +216,8 @@ class _Check:
         """The views, beside what watches, and at rest."""
         if self._invariant.level is Level.RELATED:
             related = RelatedViews(self._invariant, self._system)
-            return related, self._products(related), RelatedRest(related, self._products(related.pairs))
+            products, of_parts = self._products(related), [self._products(part.pairs) for part in related.parts]
+            return related, products, RelatedRest(related, products, of_parts)
         views = Views(self._invariant, self._system)
         products = self._products(views)
         return views, products, Rest(views, products)

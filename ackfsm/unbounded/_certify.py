@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ackfsm import certificates
 from ackfsm.certificates import Invariant
 from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._related import Relation
 from ackfsm.unbounded._spaces import Ints, Space
 from ackfsm.unbounded._steps import Level
 from ackfsm.unbounded._views import Views
@@ -22,7 +23,7 @@ __all__ = ["invariant_of", "with_what_is_proved"]
 
 
 def invariant_of(
-    views: Views, family: Family, watchers: Iterable[tuple[str, str]], relation: Views | None = None
+    views: Views, family: Family, watchers: Iterable[tuple[str, str]], relation: Relation | None = None
 ) -> Invariant:
     """What ``views`` say of the systems of ``family``; they show that ``watchers`` are never marked.
 
@@ -45,12 +46,12 @@ def invariant_of(
         system_states=_named(views.spaces.machines, machines, range(len(system.machines))),
         message_states=_named(views.spaces.message, messages, [*kept, *ghosts]),
         views=tuple(sorted(zip(*(part.tolist() for part in (machine_of_view, *of_slots)), strict=True))),
-        relation=None if relation is None else _relation_of(relation, least, most),
+        relation=() if relation is None else tuple(_part_of(each, least, most) for each in relation.parts),
     )
 
 
-def _relation_of(pairs: Views, least: int, most: int | None) -> Invariant:
-    """The pairs of a relation for systems of so many messages, though one alone has no pair."""
+def _part_of(pairs: Views, least: int, most: int | None) -> Invariant:
+    """A part of a relation for systems of so many messages, though one alone has no pair."""
     return dataclasses.replace(invariant_of(pairs, Family(2, None), ()), least=least, most=most)
 
 

@@ -42,6 +42,9 @@ _MOST_LOCALIZED = {Level.ALONE: 30_000, Level.CHAOS: 30_000, Level.LOCAL: 30_000
 _MOST_RELATED = 300_000
 """Related messages are given up where the relation, or the views of one message, are more than this."""
 
+_MOST_OF_PART = 100_000
+"""Where a relation has parts, so many pairs are the most of each."""
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Verdict:
@@ -239,10 +242,12 @@ class _Run:
         related = self._related(family, whole)
         reason = related.shown(watcher)
         if not reason:
-            self._is_proved(related.messages, family, watcher, related.pairs.views)
+            self._is_proved(related.messages, family, watcher, related.views.relation)
         return reason
 
-    def _is_proved(self, examined: _Examined, family: Family, watcher: Watcher, relation: Views | None = None) -> None:
+    def _is_proved(
+        self, examined: _Examined, family: Family, watcher: Watcher, relation: Relation | None = None
+    ) -> None:
         """Keep the views that show that ``watcher`` is not marked, if they are asked for and a certificate has them."""
         self.uncertified |= examined.delayed
         if self.keep_invariants and not examined.delayed:
@@ -264,21 +269,38 @@ class _Run:
 
     def _examined_related(self, family: Family, whole: System) -> _Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
-        most = min(self.max_states, _MOST_RELATED)
-        local = self._examined(Level.LOCAL, family, whole, everything(whole), most)
+        local = self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
         counters = {local.system.machines[ghost.counter].name for ghost in local.system.ghosts}
         ghosts = tuple(ghost for ghost in whole.ghosts if whole.machines[ghost.counter].name in counters)
         with_ghosts = dataclasses.replace(whole, ghosts=ghosts)
-        pairs = self._examined(Level.PAIRS, family, with_ghosts, relating(whole), most, local.views)
+        parts, relation = self._relation(family, with_ghosts, relating(whole), local.views)
         views = RelatedViews(
             Spaces(local.system),
-            Relation(pairs.views),
+            relation,
             third=family.has_several,
-            max_states=most,
+            max_states=self._most_related,
             progress=self.progress,
         )
         self._count(Level.RELATED, views)
-        return _Related(pairs, views)
+        return _Related(parts, views)
+
+    def _relation(
+        self, family: Family, whole: System, tried: Sequence[Sequence[Kept]], local: Views
+    ) -> tuple[Sequence[_Examined], Relation]:
+        """The first relation, of those to be ``tried``, that is not too large; with its parts."""
+        first, *others = tried
+        most = self._most_related if others else min(self.max_states, _MOST_OF_PART)
+        try:
+            parts = [self._examined(Level.PAIRS, family, whole, kept, most, local) for kept in first]
+            return parts, Relation([part.views for part in parts])
+        except NotProvedError:
+            if not others:
+                raise
+        return self._relation(family, whole, others, local)
+
+    @property
+    def _most_related(self) -> int:
+        return min(self.max_states, _MOST_RELATED)
 
     def _localized(self, level: Level, family: Family, whole: System, watcher: Watcher) -> tuple[str, _Examined]:
         """Why a mark is not excluded, with ever more machines known (lemma 5), and the views; empty where it is."""
@@ -367,16 +389,16 @@ class _Examined:
 
 
 class _Related:
-    """Finished views of one message that ask a relation, and the pairs that this is."""
+    """Finished views of one message that ask a relation, and the parts of this."""
 
-    def __init__(self, pairs: _Examined, views: RelatedViews) -> None:
-        self.pairs = pairs
+    def __init__(self, parts: Sequence[_Examined], views: RelatedViews) -> None:
+        self._parts = parts
         self.messages = _Examined(views.spaces.system, views)
-        self._views = views
+        self.views = views
 
     @functools.cached_property
     def _rest(self) -> RelatedRest:
-        return RelatedRest(self._views)
+        return RelatedRest(self.views)
 
     def shown(self, watcher: Watcher) -> str:
         """How ``watcher`` shows its anomaly, a clause; empty if it does not."""
@@ -385,9 +407,9 @@ class _Related:
             return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
         if not watcher.at_rest:
             return ""
-        causes = self.pairs.causes
+        causes = [part.causes for part in self._parts]
         if watcher.of_message:
-            causes = Causes(self.pairs.graph, watcher.table, causes)
+            causes = [Causes(part.graph, watcher.table, part.causes) for part in self._parts]
         if self._rest.shows(reached, watcher.at_rest, causes, of_system=not watcher.of_message):
             return f"{watcher.table.name} is marked in a view that may be at rest, at the level {Level.RELATED}"
         return ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,16 +35,31 @@ _MOST_PAIRS = 100_000_000
 """A relation of more states of the system and of two messages than this is not tabled."""
 
 
-def relating(system: System) -> Kept:
-    """The machines of a message that refuse events of other messages in some state, and all machines of the system."""
+def relating(system: System) -> tuple[Sequence[Kept], ...]:
+    """What the parts of a relation know: all machines of the system, and few of a message.  Tried in this order.
+
+    First one part with all machines that refuse an event to other messages in some state.  Where that is too much, a
+    part for each such event: the machines that refuse it, and those among them that it moves in its own message.
+    """
     every = everything(system)
-    refusing = (
-        number
+    refused = {
+        number: {
+            event
+            for (role, event), columns in system.message[number].columns.items()
+            if role in {Role.EARLIER, Role.LATER} and any(-1 in column for column in columns)
+        }
         for number in every.message
-        for (role, _), columns in system.message[number].columns.items()
-        if role in {Role.EARLIER, Role.LATER} and any(-1 in column for column in columns)
+    }
+    refusing = frozenset(number for number, events in refused.items() if events)
+    of_events = {
+        frozenset(n for n in refusing if event in refused[n] or (Role.OWN, event) in system.message[n].columns)
+        for event in set().union(*refused.values())
+    }
+    largest = [part for part in of_events if not any(part < other for other in of_events)]
+    return (
+        [Kept(every.machines, refusing)],
+        [Kept(every.machines, part) for part in sorted(largest, key=sorted)],
     )
-    return Kept(every.machines, frozenset(refusing))
 
 
 def halves_of(local: Views, spaces: Spaces) -> Flags:
@@ -76,31 +91,62 @@ def _columns(whole: Space, part: Space) -> npt.NDArray[np.int16]:
 
 
 class Relation:
-    """Finished views of pairs as a relation between *classes* of states of one message, for each state of the system.
+    """Finished views of pairs, which tell what two messages can be in together: *parts*, which all have to allow it."""
 
-    A class is what the relation knows of a message; -1 is the class of all that it has not met.
+    def __init__(self, parts: Sequence[Views]) -> None:
+        self.parts = tuple(parts)
+        self._together = tuple(map(_table_of, parts))
+
+    def known(self, spaces: Spaces) -> Known:
+        """What it knows of the states in ``spaces``."""
+        return Known(self.parts, self._together, spaces)
+
+
+def _table_of(pairs: Views) -> Flags:
+    """For each state of the system, of an earlier message and of a later one whether there is such a pair.
+
+    The last number of each stands for what no pair has met.
+    """
+    system, message = len(pairs.spaces.machines) + 1, len(pairs.spaces.message) + 1
+    if system * message * message > _MOST_PAIRS:
+        raise NotProvedError(f"there are more than {_MOST_PAIRS:,} pairs of states in a relation of messages")
+    found = np.zeros((system, message, message), np.bool_)
+    earlier, later = pairs.slots
+    found[pairs.machines, earlier, later] = True
+    return found
+
+
+class Known:
+    """What a relation knows of the states of a system and of a message.
+
+    States of a message of which all parts know the same are of one *class*.
     """
 
-    def __init__(self, pairs: Views) -> None:
-        self._spaces = pairs.spaces
-        system, message = len(pairs.spaces.machines) + 1, len(pairs.spaces.message) + 1
-        if system * message * message > _MOST_PAIRS:
-            raise NotProvedError(f"there are more than {_MOST_PAIRS:,} pairs of states in a relation of messages")
-        self._together = np.zeros((system, message, message), np.bool_)
-        earlier, later = pairs.slots
-        self._together[pairs.machines, earlier, later] = True
-
-    def system_of(self, machines: Space) -> Ints:
-        """For each state of the machines of a system that it knows some of, the state of these."""
-        return self._spaces.machines.numbers_of(_columns(machines, self._spaces.machines))
-
-    def classes_of(self, message: Space) -> Ints:
+    def __init__(self, parts: Sequence[Views], tables: Sequence[Flags], spaces: Spaces) -> None:
+        self._tables = tables
+        self._system = [_numbers(spaces.machines, part.spaces.machines) for part in parts]
+        messages = [_numbers(spaces.message, part.spaces.message) for part in parts]
+        rows = np.stack([*messages, np.zeros(len(spaces.message), np.int64)], axis=1)
+        self._classes, which = np.unique(rows, axis=0, return_inverse=True)
+        self.classes: Ints = which.ravel()
         """For each state of a message its class."""
-        return self._spaces.message.numbers_of(_columns(message, self._spaces.message))
 
-    def together(self, system: int, classes: Ints) -> Flags:
-        """Whether messages of two of these classes may be in a system in this state, the one of the row earlier."""
-        return cast("Flags", self._together[system][np.ix_(classes, classes)])
+    def together(self, machines: int, classes: Ints) -> Flags:
+        """Whether messages of two classes may be in a system in this state, the one of the row earlier."""
+        found = np.ones((len(classes), len(classes)), np.bool_)
+        for number, table in enumerate(self._tables):
+            of_part = self._classes[classes, number]
+            found &= table[self._system[number][machines]][np.ix_(of_part, of_part)]
+        return found
+
+    def in_part(self, number: int, machines: int, of_class: int) -> tuple[int, int]:
+        """The states of the system, and of a message of a class, in a part."""
+        return int(self._system[number][machines]), int(self._classes[of_class, number])
+
+
+def _numbers(whole: Space, part: Space) -> Ints:
+    """For each state of ``whole`` the number that what ``part`` knows of it has there; -1 if it has none."""
+    return part.numbers_of(_columns(whole, part))
 
 
 class RelatedViews(Views):
@@ -122,15 +168,15 @@ class RelatedViews(Views):
         """Find what messages own that may be beside each one; all anew, since there may be more of each class."""
         del position
         machines, messages = self.machines, self.slots[0]
-        system, classes = self.relation.system_of(self.spaces.machines), self.relation.classes_of(self.spaces.message)
-        keys = np.stack([machines, classes[messages]], axis=1)
+        known = self.relation.known(self.spaces)
+        keys = np.stack([machines, known.classes[messages]], axis=1)
         distinct, which = np.unique(keys, axis=0, return_inverse=True)
         which = which.ravel()
         owned = np.zeros((len(distinct), self._words), np.int64)
         np.bitwise_or.at(owned, which, self.owned(machines, messages))
         self._make_room_for(len(distinct))
         for first, last in _runs(distinct[:, 0]):
-            together = self.relation.together(int(system[distinct[first, 0]]), distinct[first:last, 1])
+            together = known.together(int(distinct[first, 0]), distinct[first:last, 1])
             for place, beside in enumerate((together.T, together)):
                 self.arrays.owned[first:last, place] = _joined(beside, owned[first:last])
         self.arrays.half[: len(which), 0] = which
@@ -179,17 +225,17 @@ class RelatedRest(Rest):
 
     def __init__(self, views: RelatedViews) -> None:
         super().__init__(views)
-        self._relation = views.relation
-        self._system = views.relation.system_of(views.spaces.machines)
-        self._classes = views.relation.classes_of(views.spaces.message)
+        self._known = views.relation.known(views.spaces)
         self._met: Mapping[int, Sequence[_Message]] = self._all_messages()
         self._known_beside: dict[tuple[int, int], _Beside] = {}
         self._known_bars: dict[int, Mapping[int, tuple[int, int, int]]] = {}
 
-    def shows(self, reached: npt.NDArray[np.bool_], marked: frozenset[int], causes: Causes, *, of_system: bool) -> bool:
+    def shows(
+        self, reached: npt.NDArray[np.bool_], marked: frozenset[int], causes: Sequence[Causes], *, of_system: bool
+    ) -> bool:
         """Whether a system at rest may have a message in a view with a ``marked`` state of what watches.
 
-        ``reached`` are the states of what watches, with each view.  ``causes`` are those of the pairs of the relation,
+        ``reached`` are the states of what watches, with each view.  ``causes`` are those of each part of the relation,
         of what watches a message, or of :data:`NOTHING`.  Raises :class:`NotProvedError` where that takes too long.
         """
         return any(
@@ -207,18 +253,18 @@ class RelatedRest(Rest):
     def _messages(self, views: Ints) -> Iterator[tuple[int, _Message]]:
         """The messages of ``views``, each with the state of the system; those that mean the same once."""
         messages = self.views.slots[0][views]
-        rows = np.stack([self.views.machines[views], self._classes[messages], self.kinds[messages]], axis=1)
+        rows = np.stack([self.views.machines[views], self._known.classes[messages], self.kinds[messages]], axis=1)
         for machines, of_class, kind in np.unique(rows, axis=0).tolist():
             yield machines, _Message(of_class, self.letter_of(machines, kind))
 
-    def _can_rest(self, machines: int, marked: _Message, state: int, causes: Causes) -> bool:
+    def _can_rest(self, machines: int, marked: _Message, state: int, causes: Sequence[Causes]) -> bool:
         """Whether a word has this message; what costs more is asked only where what costs less has found one."""
         beside = self._beside_class(machines, marked.of_class)
         system, counted = self.owed(machines)
         if not self._some_word(machines, marked, beside):
             return False
         beside, counted = self._with_causes(machines, marked.of_class, state, causes, beside, counted)
-        chained = self._chaining(machines, causes.of_messages)
+        chained = self._chaining(machines, [each.of_messages for each in causes])
         barred = functools.partial(self.barred, machines, chained)
         return all(_exists(letter_of, marked, beside, system, counted) for letter_of in (chained, barred))
 
@@ -236,7 +282,7 @@ class RelatedRest(Rest):
     def _found_beside(self, machines: int, of_class: int) -> _Beside:
         met = self._met[machines]
         classes = np.array([of_class, *(each.of_class for each in met)], np.int64)
-        together = self._relation.together(int(self._system[machines]), classes)
+        together = self._known.together(machines, classes)
         before, behind = (
             [message for message, is_beside in zip(met, side, strict=True) if is_beside]
             for side in (together[1:, 0].tolist(), together[0, 1:].tolist())
@@ -244,40 +290,49 @@ class RelatedRest(Rest):
         return _Beside(before, behind)
 
     def _with_causes(  # noqa: PLR0913, PLR0917 - a message, what watches it, and what a word has to have
-        self, machines: int, of_class: int, state: int, causes: Causes, beside: _Beside, counted: int
+        self, machines: int, of_class: int, state: int, causes: Sequence[Causes], beside: _Beside, counted: int
     ) -> tuple[_Beside, int]:
         """The messages beside one that hold in addition what it waits for, and what a word has to hold."""
-        system, ghosts = int(self._system[machines]), len(self.views.spaces.system.ghosts)
+        bit = 1 << len(self.views.spaces.system.ghosts)
         before, behind = (list(side) for side in beside)
-        for number, waiting in enumerate(causes.waiting(of_class, state)):
-            bit = 1 << (ghosts + number)
-            counted |= bit
-            for side, found in zip((before, behind), causes.beside(waiting, system, of_class, state), strict=True):
-                side[:] = [_holding(each, bit) if each.of_class in found else each for each in side]
+        for part, of_part in enumerate(causes):
+            system, message = self._known.in_part(part, machines, of_class)
+            for waiting in of_part.waiting(message, state):
+                counted |= bit
+                for side, found in zip((before, behind), of_part.beside(waiting, system, message, state), strict=True):
+                    side[:] = [
+                        _holding(each, bit) if self._in_part(part, each.of_class) in found else each for each in side
+                    ]
+                bit <<= 1
         return _Beside(before, behind), counted
 
-    def _chaining(self, machines: int, causes: Causes) -> Callable[[_Message], Letter]:
+    def _in_part(self, part: int, of_class: int) -> int:
+        return self._known.in_part(part, 0, of_class)[1]
+
+    def _chaining(self, machines: int, causes: Sequence[Causes]) -> Callable[[_Message], Letter]:
         """The letters with one more event for each way to wait: who waits needs it refused, which a cause does."""
-        ways = self._ways(machines, causes)
+        ways = list(self._ways(machines, causes))
         events = len(self.views.spaces.system.events)
 
         def chained(message: _Message) -> Letter:
-            letter, waits = message.letter, causes.waiting(message.of_class, 0)
+            letter = message.letter
             needs, later, earlier = letter.needs, letter.later, letter.earlier
-            for number, (waiting, before, behind) in enumerate(ways):
-                bit = 1 << (events + number)
-                needs |= bit * (waiting in waits)
-                later |= bit * (message.of_class in before)
-                earlier |= bit * (message.of_class in behind)
+            for number, (part, waiting, before, behind) in enumerate(ways):
+                bit, state = 1 << (events + number), self._in_part(part, message.of_class)
+                needs |= bit * (waiting in causes[part].waiting(state, 0))
+                later |= bit * (state in before)
+                earlier |= bit * (state in behind)
             return letter._replace(needs=needs, later=later, earlier=earlier)
 
         return chained
 
-    def _ways(self, machines: int, causes: Causes) -> Sequence[tuple[Waiting, set[int], set[int]]]:
-        """The ways in which messages wait, each with the classes of causes before such a message and behind it."""
-        classes = dict.fromkeys(each.of_class for each in self._met[machines])
-        ways = dict.fromkeys(waiting for each in classes for waiting in causes.waiting(each, 0))
-        return [(waiting, *causes.among(waiting, int(self._system[machines]))) for waiting in ways]
+    def _ways(self, machines: int, causes: Sequence[Causes]) -> Iterator[tuple[int, Waiting, set[int], set[int]]]:
+        """The ways in which messages wait, by the part that tells of it, with the causes before one and behind it."""
+        for part, of_part in enumerate(causes):
+            states = dict.fromkeys(self._in_part(part, each.of_class) for each in self._met[machines])
+            system = self._known.in_part(part, machines, 0)[0]
+            for waiting in dict.fromkeys(waiting for each in states for waiting in of_part.waiting(each, 0)):
+                yield part, waiting, *of_part.among(waiting, system)
 
     def barred(self, machines: int, letter_of: Callable[[_Message], Letter], message: _Message) -> Letter:
         """The letter of a message that bars those that it is not related to."""
@@ -292,7 +347,7 @@ class RelatedRest(Rest):
 
     def _found_bars(self, machines: int) -> Mapping[int, tuple[int, int, int]]:
         classes = list(dict.fromkeys(each.of_class for each in self._met[machines]))
-        apart = ~self._relation.together(int(self._system[machines]), np.array(classes, np.int64))
+        apart = ~self._known.together(machines, np.array(classes, np.int64))
         return {
             of_class: (1 << at, _bits(np.flatnonzero(apart[at])), _bits(np.flatnonzero(apart[:, at])))
             for at, of_class in enumerate(classes)

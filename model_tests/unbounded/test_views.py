@@ -15,7 +15,7 @@ from ackfsm.unbounded._alike import Bounded
 from ackfsm.unbounded._columns import Scope, System, system_of
 from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._localize import projected
-from ackfsm.unbounded._related import RelatedViews, Relation, halves_of, relating
+from ackfsm.unbounded._related import Known, RelatedViews, Relation, halves_of, relating
 from ackfsm.unbounded._steps import Spaces
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
@@ -100,32 +100,43 @@ def _tables(system: System) -> tuple[Table, ...]:
     return (*system.machines, *system.message)
 
 
-def _related(name: str) -> tuple[RelatedViews, Views]:
-    """The views of one message that ask a relation, and the pairs that this is."""
+def _related(name: str, which: int = 0) -> RelatedViews:
+    """The views of one message that ask a relation: that of one part, or that of several."""
     local = _views(name, Level.LOCAL)
     whole = local.spaces.system
-    spaces = Spaces(projected(whole, relating(whole)))
-    pairs = Views(spaces, Level.PAIRS, third=True, max_states=400_000, halves=halves_of(local, spaces))
-    return RelatedViews(Spaces(whole), Relation(pairs), third=True, max_states=400_000), pairs
+    parts = []
+    for kept in relating(whole)[which]:
+        spaces = Spaces(projected(whole, kept))
+        parts.append(Views(spaces, Level.PAIRS, third=True, max_states=400_000, halves=halves_of(local, spaces)))
+    return RelatedViews(Spaces(whole), Relation(parts), third=True, max_states=400_000)
 
 
+@pytest.mark.parametrize("which", [0, 1])
 @pytest.mark.parametrize("name", _CASES)
-def test_runs_of_six_messages_are_within_the_relation_and_the_views_that_ask_it(name: str) -> None:
-    related, pairs = _related(name)
+def test_runs_of_six_messages_are_within_the_relation_and_the_views_that_ask_it(name: str, which: int) -> None:
+    related = _related(name, which)
     assert len(related) < len(_views(name, Level.LOCAL)), "else the relation would exclude nothing"
-    assert not _missing(name, related, 6)
-    assert not _missing(name, pairs, 6, seeds=2)
+    assert not _missing(name, related, 6, seeds=2)
+    for part in related.relation.parts:
+        assert not _missing(name, part, 6, seeds=1)
+
+
+def test_a_relation_of_several_parts_knows_less_of_each_and_no_less_machines() -> None:
+    whole = _views("jms", Level.LOCAL).spaces.system
+    (one,), several = relating(whole)
+    assert len(several) > 3
+    assert frozenset().union(*(part.message for part in several)) == one.message
+    assert all(part.message < one.message for part in several)
 
 
 def test_views_that_ask_a_relation_without_some_pairs_are_seen_to_be_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: no message is taken to be beside one of another class, nor an earlier one beside any."""
-    together = Relation.together
+    together = Known.together
     for mutant in (np.eye, np.tri):
         monkeypatch.setattr(
-            Relation, "together", lambda *asked, of=mutant: together(*asked) & of(len(asked[2])).astype(np.bool_)
+            Known, "together", lambda *asked, of=mutant: together(*asked) & of(len(asked[2])).astype(np.bool_)
         )
-        related, _ = _related("up to")
-        assert _missing("up to", related, 6, seeds=10)
+        assert _missing("up to", _related("up to"), 6, seeds=10)
 
 
 def test_views_that_forget_what_others_do_are_seen_to_be_too_few() -> None:
