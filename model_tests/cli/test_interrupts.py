@@ -41,7 +41,7 @@ def test_an_interrupt_at_any_moment_is_one_line_and_its_code(seconds: float) -> 
     with begun("draw", "delivery") as run:
         code, out, err = _interrupted_after(seconds, run)
         if code == AS_PROMISED:  # it was ready before
-            assert (out.startswith("# delivery"), err) == (True, "")
+            assert (out.startswith("delivery\n\n"), err) == (True, "")
         else:
             assert (code, err) in {(INTERRUPTED, "ackfsm draw: interrupted\n"), (INTERRUPTED, "ackfsm: interrupted\n")}
         assert nobody_is_left(run.pid)
