@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ackfsm.claims._any_number import left_open
+from ackfsm.claims._any_number import NothingToAsk, left_open
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, ComparisonResult, EffectEquivalence, Question, TraceEquivalence, observable
 from ackfsm.claims._scope import Scope, configurations, read_scope
@@ -17,15 +17,10 @@ __all__ = ["Equal", "SameEffect"]
 DIFFER: Final = "differ"
 
 
-class _Comparison:
-    """A check of what is the same, which has to be proved for any number of messages and is for few alone."""
+class _Comparison(NothingToAsk):
+    """A check of what is the same, which is shown for few messages alone, since no proof is of traces."""
 
     __slots__ = ()
-
-    def any_number_questions(self, specification: Specification) -> list[Question]:
-        """None: no proof is of traces."""
-        del specification
-        return []
 
     def for_any_number(
         self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
