@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ackfsm.certificates._system import Moves, Part, Role
+from ackfsm.certificates._system import Moves, Part, Role, Watcher
 from ackfsm.certificates._views import Kind, Steps, Views, numbers_in
 
 __all__ = ["NOTHING", "Products", "Waiting", "brought_about_by_others"]
@@ -105,6 +105,11 @@ class Products:
                         later[to] = later.get(to, 0) | new
             fresh = later
         return masks
+
+    def reached_in_slots(self, watcher: Watcher) -> list[list[int]]:
+        """As :meth:`reached`, for each slot of a message that is watched, or for the system."""
+        slots: Sequence[int | None] = range(self._views.level.messages) if watcher.of_message else (None,)
+        return [self.reached(watcher.part, slot) for slot in slots]
 
     def caused(self, part: Part, waiting: Waiting, slot: int) -> Sequence[int]:
         """For each view the states of ``part`` in which the other message is the cause for the one in ``slot``."""

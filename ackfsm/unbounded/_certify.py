@@ -51,7 +51,7 @@ def invariant_of(
 
 
 def _part_of(pairs: Views, least: int, most: int | None) -> Invariant:
-    """A part of a relation for systems of so many messages, though one alone has no pair."""
+    """A part of a relation for systems of so many messages."""
     return dataclasses.replace(invariant_of(pairs, Family(2, None), ()), least=least, most=most)
 
 
@@ -66,10 +66,10 @@ def with_what_is_proved(invariants: Iterable[Invariant], proved: Collection[str]
 
 
 def _range(level: Level, family: Family) -> tuple[int, int | None]:
-    """Of which numbers of messages views tell: pairs of two or more, those of a message alone of one."""
+    """Of which numbers of messages views tell: those that know of pairs of two or more, one alone of one."""
     if level is Level.ALONE:
         return 1, 1
-    return (max(2, family.least) if level is Level.PAIRS else family.least), family.most
+    return (max(2, family.least) if level.of_several else family.least), family.most
 
 
 def _renumbered(parts: Sequence[Ints]) -> tuple[Ints, list[npt.NDArray[np.int64]]]:

@@ -19,7 +19,10 @@ from ackfsm.unbounded._ghosts import Moves, ghost_of, moves_of
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._tables import Column, Role, Table, columns_of, count_limits, counted, numbered_states
 
-__all__ = ["Event", "Ghost", "Scope", "System", "Watcher", "exact_system", "system_of", "watchers_of"]
+__all__ = ["OF_COPY", "Event", "Ghost", "Scope", "System", "Watcher", "exact_system", "system_of", "watchers_of"]
+
+OF_COPY = "#"
+"""Between the name of a machine and the number of the copy, from the second one on."""
 
 _WATCHED = 2
 _MESSAGE = {Role.OWN: _WATCHED, Role.EARLIER: _WATCHED - 1, Role.LATER: _WATCHED + 1}
@@ -263,4 +266,4 @@ def _heard(  # noqa: PLR0913 - a machine, where it is, an event, what it is to i
 
 
 def _label(name: str, place: Place) -> str:
-    return f"{name}#{place.of[1]}" if len(place.of) > 1 and place.of[1] > 1 else name
+    return f"{name}{OF_COPY}{place.of[1]}" if len(place.of) > 1 and place.of[1] > 1 else name

@@ -26,7 +26,7 @@ from ackfsm.unbounded._steps import Level
 
 __all__ = ["Decision", "Finding", "decide"]
 
-_MOST_STATES: Final = 1_000_000
+_MOST_STATES: Final = 2_000_000
 
 _BYTES_OF_A_VIEW: Final = 400
 """About so much memory a view takes, with its steps."""

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ackfsm.unbounded import _compiled
-from ackfsm.unbounded._columns import System, Watcher
+from ackfsm.unbounded._columns import OF_COPY, System, Watcher
 from ackfsm.unbounded._kernel import BITS
 from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._steps import Level, Step
@@ -53,6 +53,13 @@ def first_kept(system: System, watcher: Watcher) -> Kept:
     """What a proof begins with: the counters that may keep what watches within its bound, else nothing."""
     guards = {ghost.counter for ghost in system.ghosts if ghost.refuses and ghost.bound == watcher.bound}
     return Kept(frozenset(guards if watcher.ghost is not None else ()), frozenset())
+
+
+def with_all_copies(system: System, kept: Kept) -> Kept:
+    """What is kept, with the machines of every other copy of a message that are the same as one that is kept."""
+    names = [table.name.partition(OF_COPY)[0] for table in system.message]
+    of_kept = {names[number] for number in kept.message}
+    return kept | Kept(frozenset(), frozenset(n for n in everything(system).message if names[n] in of_kept))
 
 
 def projected(system: System, kept: Kept) -> System:

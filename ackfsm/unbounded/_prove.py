@@ -18,7 +18,7 @@ from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
 from ackfsm.unbounded._columns import Ghost, Scope, System, Watcher, system_of, watchers_of
 from ackfsm.unbounded._families import Family, families
 from ackfsm.unbounded._ghosts import LOST, closing_table, delayed_ghost, delayed_states
-from ackfsm.unbounded._localize import Kept, Shown, everything, first_kept, needed, projected
+from ackfsm.unbounded._localize import Kept, Shown, everything, first_kept, needed, projected, with_all_copies
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._related import RelatedRest, RelatedViews, Relation, halves_of, relating
 from ackfsm.unbounded._rest import Rest
@@ -39,10 +39,10 @@ _MOST_BESIDE = {Level.CHAOS: 100_000, Level.LOCAL: 100_000}
 _MOST_LOCALIZED = {Level.ALONE: 30_000, Level.CHAOS: 30_000, Level.LOCAL: 30_000, Level.PAIRS: 200_000}
 """A proof that has to know so much of the system that it has more views than this is tried with all of it."""
 
-_MOST_RELATED = 300_000
+_MOST_RELATED = 2_000_000
 """Related messages are given up where the relation, or the views of one message, are more than this."""
 
-_MOST_OF_PART = 100_000
+_MOST_OF_PART = 700_000
 """Where a relation has parts, so many pairs are the most of each."""
 
 
@@ -144,6 +144,7 @@ class _Run:
         self.invariants: list[Invariant] = []
         self.uncertified: set[str] = set()
         self._whole: tuple[Level, Family, _Examined | NotProvedError] | None = None
+        self._local: tuple[Family, _Examined | NotProvedError] | None = None
         self._of_relation: tuple[Family, _Related | NotProvedError] | None = None
 
     def verdicts(self) -> dict[str, Verdict]:
@@ -192,10 +193,10 @@ class _Run:
     def _at(self, level: Level, family: Family, names: Sequence[str]) -> dict[str, str]:
         """Why each of ``names`` is not proved at this level; empty where it is.
 
-        A pair takes two messages, so that the system of one is looked at by itself.
+        A pair takes two messages, and so does a relation, so that the system of one is looked at by itself.
         """
         reasons = self._by_views(level, family, names)
-        if level is Level.PAIRS and family.has_one:
+        if level.of_several and family.has_one:
             alone = self._by_views(Level.ALONE, family, [name for name in names if not reasons[name]])
             reasons |= alone
         return reasons
@@ -239,10 +240,27 @@ class _Run:
 
     def _of_related(self, family: Family, whole: System, watcher: Watcher) -> str:
         """Why views of related messages do not exclude a mark; empty where they do."""
-        related = self._related(family, whole)
-        reason = related.shown(watcher)
+        try:
+            related = self._related(family, whole)
+            reason = related.shown(watcher)
+        except NotProvedError as why:
+            reason = str(why)
         if not reason:
             self._is_proved(related.messages, family, watcher, related.views.relation)
+        elif not watcher.at_rest:
+            reason = self._of_few_related(family, whole, watcher)
+        return reason
+
+    def _of_few_related(self, family: Family, whole: System, watcher: Watcher) -> str:
+        """As :meth:`_of_related`, with a relation for ``watcher`` alone, of few of the machines that it could know."""
+        local = self._of_local(family, whole)
+        of_local = _with_ghosts_of(whole, local.system)
+        known = projected(of_local, relating(of_local)[0][0])
+        reason, pairs = self._localized(Level.PAIRS, family, known, watcher, local.views)
+        if not reason:
+            relation = Relation([pairs.views])
+            views = self._related_views(family, local.system, relation) if self.keep_invariants else local.views
+            self._is_proved(_Examined(local.system, views), family, watcher, relation)
         return reason
 
     def _is_proved(
@@ -267,22 +285,32 @@ class _Run:
             raise found
         return found
 
+    def _of_local(self, family: Family, whole: System) -> _Examined:
+        """The local views of all machines, which are kept for the next one that asks."""
+        if self._local is None or self._local[0] != family:
+            self._local = None
+            try:
+                self._local = family, self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
+            except NotProvedError as reason:
+                self._local = family, reason
+        found = self._local[1]
+        if isinstance(found, NotProvedError):
+            raise found
+        return found
+
     def _examined_related(self, family: Family, whole: System) -> _Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
-        local = self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
-        counters = {local.system.machines[ghost.counter].name for ghost in local.system.ghosts}
-        ghosts = tuple(ghost for ghost in whole.ghosts if whole.machines[ghost.counter].name in counters)
-        with_ghosts = dataclasses.replace(whole, ghosts=ghosts)
-        parts, relation = self._relation(family, with_ghosts, relating(whole), local.views)
+        local = self._of_local(family, whole)
+        of_local = _with_ghosts_of(whole, local.system)
+        parts, relation = self._relation(family, of_local, relating(whole), local.views)
+        return _Related(parts, self._related_views(family, local.system, relation))
+
+    def _related_views(self, family: Family, system: System, relation: Relation) -> RelatedViews:
         views = RelatedViews(
-            Spaces(local.system),
-            relation,
-            third=family.has_several,
-            max_states=self._most_related,
-            progress=self.progress,
+            Spaces(system), relation, third=family.has_several, max_states=self._most_related, progress=self.progress
         )
         self._count(Level.RELATED, views)
-        return _Related(parts, views)
+        return views
 
     def _relation(
         self, family: Family, whole: System, tried: Sequence[Sequence[Kept]], local: Views
@@ -302,19 +330,24 @@ class _Run:
     def _most_related(self) -> int:
         return min(self.max_states, _MOST_RELATED)
 
-    def _localized(self, level: Level, family: Family, whole: System, watcher: Watcher) -> tuple[str, _Examined]:
-        """Why a mark is not excluded, with ever more machines known (lemma 5), and the views; empty where it is."""
+    def _localized(
+        self, level: Level, family: Family, whole: System, watcher: Watcher, local: Views | None = None
+    ) -> tuple[str, _Examined]:
+        """Why a mark is not excluded, with ever more machines known (lemma 6), and the views; empty where it is.
+
+        With ``local`` views, whose halves pairs are made of, all copies of a message are known as well as one.
+        """
         kept = first_kept(whole, watcher)
+        most = min(self.max_states, _MOST_LOCALIZED[level] if local is None else _MOST_OF_PART)
         while True:
-            most = min(self.max_states, _MOST_LOCALIZED[level])
-            examined = self._examined(level, family, whole, kept, most)
+            examined = self._examined(level, family, whole, kept, most, local)
             shown = _shown(examined, watcher, level)
             if shown is None:
                 return "", examined
             more = needed(whole, kept, examined.graph, shown)
             if more is None:
                 return shown.reason, examined
-            kept |= more
+            kept = kept | more if local is None else with_all_copies(whole, kept | more)
 
     def _most(self, level: Level) -> int:
         """How many views of all machines are looked at."""
@@ -363,6 +396,13 @@ class _Run:
         self.views[level] = self.views.get(level, 0) + len(views)
 
 
+def _with_ghosts_of(system: System, other: System) -> System:
+    """A system with the ghosts that another one has."""
+    counters = {other.machines[ghost.counter].name for ghost in other.ghosts}
+    ghosts = tuple(ghost for ghost in system.ghosts if system.machines[ghost.counter].name in counters)
+    return dataclasses.replace(system, ghosts=ghosts)
+
+
 class _Examined:
     """Finished views; the steps between them and the letters that they have at rest are made when asked for."""
 
@@ -403,16 +443,27 @@ class _Related:
     def shown(self, watcher: Watcher) -> str:
         """How ``watcher`` shows its anomaly, a clause; empty if it does not."""
         reached = watched(self.messages.graph, watcher.table, 0 if watcher.of_message else None)
-        if reached[:, sorted(watcher.marked)].any() and not _is_within_a_bound(self.messages, watcher):
-            return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
-        if not watcher.at_rest:
-            return ""
         causes = [part.causes for part in self._parts]
         if watcher.of_message:
             causes = [Causes(part.graph, watcher.table, part.causes) for part in self._parts]
+        marked = [state for state in sorted(watcher.marked) if reached[:, state].any()]
+        if any(self._is_marked_in_parts(watcher, causes, state) for state in marked) and not _is_within_a_bound(
+            self.messages, watcher
+        ):
+            return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
+        if not watcher.at_rest:
+            return ""
         if self._rest.shows(reached, watcher.at_rest, causes, of_system=not watcher.of_message):
             return f"{watcher.table.name} is marked in a view that may be at rest, at the level {Level.RELATED}"
         return ""
+
+    def _is_marked_in_parts(self, watcher: Watcher, causes: Sequence[Causes], state: int) -> bool:
+        """Whether no part of the relation excludes that ``watcher`` comes to a state."""
+        slots: Sequence[int | None] = range(Level.PAIRS.slots) if watcher.of_message else (None,)
+        return all(
+            _is_marked([watched(part.graph, watcher.table, slot) for slot in slots], of_part, state)
+            for part, of_part in zip(self._parts, causes, strict=True)
+        )
 
 
 def _shown(examined: _Examined, watcher: Watcher, level: Level) -> Shown | None:

@@ -8,31 +8,34 @@ views of one message, with all machines, ask it which others may be beside that 
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ackfsm.unbounded._causes import Causes, Waiting
+from ackfsm.unbounded._causes import Causes
 from ackfsm.unbounded._columns import System
+from ackfsm.unbounded._letters import Letters
 from ackfsm.unbounded._localize import Kept, everything
 from ackfsm.unbounded._reasons import NotProvedError
-from ackfsm.unbounded._rest import Rest
 from ackfsm.unbounded._spaces import Ints, Space, empty_lookup, with_room
 from ackfsm.unbounded._steps import Level, Spaces
 from ackfsm.unbounded._tables import Role
 from ackfsm.unbounded._views import Views, Words
-from ackfsm.unbounded._words import Letter, best_letters, word_exists
+from ackfsm.unbounded._words import Letter, best_letters, letters_at_rest, supported, word_exists
 
 __all__ = ["RelatedRest", "RelatedViews", "Relation", "halves_of", "relating"]
 
 Flags = npt.NDArray[np.bool_]
+Packed = npt.NDArray[np.uint8]
 
-_MOST_PAIRS = 100_000_000
-"""A relation of more states of the system and of two messages than this is not tabled."""
+_BYTE = 8
+_HIGHEST = 1 << (_BYTE - 1)
+
+_MOST_PAIRS = 4_000_000_000
+"""A relation of more states of the system and of two messages than this is not tabled; it takes a bit for each."""
 
 
 def relating(system: System) -> tuple[Sequence[Kept], ...]:
@@ -102,17 +105,17 @@ class Relation:
         return Known(self.parts, self._together, spaces)
 
 
-def _table_of(pairs: Views) -> Flags:
-    """For each state of the system, of an earlier message and of a later one whether there is such a pair.
+def _table_of(pairs: Views) -> Packed:
+    """For each state of the system, of an earlier message and of a later one (packed) whether there is such a pair.
 
     The last number of each stands for what no pair has met.
     """
     system, message = len(pairs.spaces.machines) + 1, len(pairs.spaces.message) + 1
     if system * message * message > _MOST_PAIRS:
         raise NotProvedError(f"there are more than {_MOST_PAIRS:,} pairs of states in a relation of messages")
-    found = np.zeros((system, message, message), np.bool_)
+    found = np.zeros((system, message, -(-message // _BYTE)), np.uint8)
     earlier, later = pairs.slots
-    found[pairs.machines, earlier, later] = True
+    np.bitwise_or.at(found, (pairs.machines, earlier, later // _BYTE), (_HIGHEST >> later % _BYTE).astype(np.uint8))
     return found
 
 
@@ -122,7 +125,7 @@ class Known:
     States of a message of which all parts know the same are of one *class*.
     """
 
-    def __init__(self, parts: Sequence[Views], tables: Sequence[Flags], spaces: Spaces) -> None:
+    def __init__(self, parts: Sequence[Views], tables: Sequence[Packed], spaces: Spaces) -> None:
         self._tables = tables
         self._system = [_numbers(spaces.machines, part.spaces.machines) for part in parts]
         messages = [_numbers(spaces.message, part.spaces.message) for part in parts]
@@ -136,7 +139,8 @@ class Known:
         found = np.ones((len(classes), len(classes)), np.bool_)
         for number, table in enumerate(self._tables):
             of_part = self._classes[classes, number]
-            found &= table[self._system[number][machines]][np.ix_(of_part, of_part)]
+            rows = np.unpackbits(table[self._system[number][machines], of_part], axis=1)
+            found &= rows[:, of_part].view(np.bool_)
         return found
 
     def in_part(self, number: int, machines: int, of_class: int) -> tuple[int, int]:
@@ -213,22 +217,21 @@ class _Message(NamedTuple):
     letter: Letter
 
 
-class _Beside(NamedTuple):
-    """The messages that may be before one of some class, and those that may be behind it."""
+class _Resting(NamedTuple):
+    """The messages that may be at rest in one state of the system, each with its letter; and the best letters."""
 
-    before: Sequence[_Message]
-    behind: Sequence[_Message]
+    letters: Mapping[_Message, Letter]
+    best: Sequence[Letter]
 
 
-class RelatedRest(Rest):
+class RelatedRest(Letters):
     """The letters of related views, and words in which each two letters are related."""
 
     def __init__(self, views: RelatedViews) -> None:
         super().__init__(views)
         self._known = views.relation.known(views.spaces)
         self._met: Mapping[int, Sequence[_Message]] = self._all_messages()
-        self._known_beside: dict[tuple[int, int], _Beside] = {}
-        self._known_bars: dict[int, Mapping[int, tuple[int, int, int]]] = {}
+        self._known_resting: dict[int, _Resting] = {}
 
     def shows(
         self, reached: npt.NDArray[np.bool_], marked: frozenset[int], causes: Sequence[Causes], *, of_system: bool
@@ -258,112 +261,89 @@ class RelatedRest(Rest):
             yield machines, _Message(of_class, self.letter_of(machines, kind))
 
     def _can_rest(self, machines: int, marked: _Message, state: int, causes: Sequence[Causes]) -> bool:
-        """Whether a word has this message; what costs more is asked only where what costs less has found one."""
-        beside = self._beside_class(machines, marked.of_class)
-        system, counted = self.owed(machines)
-        if not self._some_word(machines, marked, beside):
+        """Whether a word has this message, and the causes of all that the message waits for."""
+        resting = self._resting(machines, [each.of_messages for each in causes])
+        if marked not in resting.letters:
             return False
-        beside, counted = self._with_causes(machines, marked.of_class, state, causes, beside, counted)
-        chained = self._chaining(machines, [each.of_messages for each in causes])
-        barred = functools.partial(self.barred, machines, chained)
-        return all(_exists(letter_of, marked, beside, system, counted) for letter_of in (chained, barred))
-
-    def _some_word(self, machines: int, marked: _Message, beside: _Beside) -> bool:
-        """Whether there is a word if neither causes are asked for, nor whether others are related."""
-        before, behind = (frozenset(best_letters({each.letter for each in side})) for side in beside)
-        return self.has_word(machines, marked.letter, before, behind)
-
-    def _beside_class(self, machines: int, of_class: int) -> _Beside:
-        """The messages that may be in a system in this state with one of a class."""
-        if (machines, of_class) not in self._known_beside:
-            self._known_beside[machines, of_class] = self._found_beside(machines, of_class)
-        return self._known_beside[machines, of_class]
-
-    def _found_beside(self, machines: int, of_class: int) -> _Beside:
-        met = self._met[machines]
-        classes = np.array([of_class, *(each.of_class for each in met)], np.int64)
-        together = self._known.together(machines, classes)
-        before, behind = (
-            [message for message, is_beside in zip(met, side, strict=True) if is_beside]
-            for side in (together[1:, 0].tolist(), together[0, 1:].tolist())
-        )
-        return _Beside(before, behind)
-
-    def _with_causes(  # noqa: PLR0913, PLR0917 - a message, what watches it, and what a word has to have
-        self, machines: int, of_class: int, state: int, causes: Sequence[Causes], beside: _Beside, counted: int
-    ) -> tuple[_Beside, int]:
-        """The messages beside one that hold in addition what it waits for, and what a word has to hold."""
+        system, counted = self.owed(machines)
         bit = 1 << len(self.views.spaces.system.ghosts)
-        before, behind = (list(side) for side in beside)
+        held: tuple[dict[_Message, int], dict[_Message, int]] = {}, {}
         for part, of_part in enumerate(causes):
-            system, message = self._known.in_part(part, machines, of_class)
-            for waiting in of_part.waiting(message, state):
+            in_part = self._known.in_part(part, machines, marked.of_class)
+            for waiting in of_part.waiting(in_part[1], state):
+                for holding, found in zip(held, of_part.beside(waiting, *in_part, state), strict=True):
+                    for each in resting.letters:
+                        if self._in_part(part, each.of_class) in found:
+                            holding[each] = holding.get(each, 0) | bit
                 counted |= bit
-                for side, found in zip((before, behind), of_part.beside(waiting, system, message, state), strict=True):
-                    side[:] = [
-                        _holding(each, bit) if self._in_part(part, each.of_class) in found else each for each in side
-                    ]
                 bit <<= 1
-        return _Beside(before, behind), counted
+        before, behind = ([*resting.best, *_holding(resting.letters, holding)] for holding in held)
+        return word_exists(before, resting.letters[marked], behind, system=system, counted=counted)
+
+    def _resting(self, machines: int, causes: Sequence[Causes]) -> _Resting:
+        """The messages that may be at rest in a state of the system, with what ``causes`` tell of them."""
+        if machines not in self._known_resting:
+            self._known_resting[machines] = self._found_resting(machines, causes)
+        return self._known_resting[machines]
+
+    def _found_resting(self, machines: int, causes: Sequence[Causes]) -> _Resting:
+        every = {message.letter for message in self._met[machines]}
+        bare = {*letters_at_rest(every, every)}
+        met = [message for message in self._met[machines] if message.letter in bare]
+        letters = self._barred(machines, self._chained(machines, met, causes))
+        kept = set(supported({*letters.values()}))
+        return _Resting({each: letter for each, letter in letters.items() if letter in kept}, best_letters(kept))
 
     def _in_part(self, part: int, of_class: int) -> int:
         return self._known.in_part(part, 0, of_class)[1]
 
-    def _chaining(self, machines: int, causes: Sequence[Causes]) -> Callable[[_Message], Letter]:
+    def _chained(self, machines: int, met: Sequence[_Message], causes: Sequence[Causes]) -> Mapping[_Message, Letter]:
         """The letters with one more event for each way to wait: who waits needs it refused, which a cause does."""
-        ways = list(self._ways(machines, causes))
-        events = len(self.views.spaces.system.events)
-
-        def chained(message: _Message) -> Letter:
-            letter = message.letter
-            needs, later, earlier = letter.needs, letter.later, letter.earlier
-            for number, (part, waiting, before, behind) in enumerate(ways):
-                bit, state = 1 << (events + number), self._in_part(part, message.of_class)
-                needs |= bit * (waiting in causes[part].waiting(state, 0))
-                later |= bit * (state in before)
-                earlier |= bit * (state in behind)
-            return letter._replace(needs=needs, later=later, earlier=earlier)
-
-        return chained
-
-    def _ways(self, machines: int, causes: Sequence[Causes]) -> Iterator[tuple[int, Waiting, set[int], set[int]]]:
-        """The ways in which messages wait, by the part that tells of it, with the causes before one and behind it."""
+        letters = {message: message.letter for message in met}
+        bit = 1 << len(self.views.spaces.system.events)
         for part, of_part in enumerate(causes):
-            states = dict.fromkeys(self._in_part(part, each.of_class) for each in self._met[machines])
             system = self._known.in_part(part, machines, 0)[0]
-            for waiting in dict.fromkeys(waiting for each in states for waiting in of_part.waiting(each, 0)):
-                yield part, waiting, *of_part.among(waiting, system)
+            states = {message: self._in_part(part, message.of_class) for message in met}
+            waits = {state: of_part.waiting(state, 0) for state in states.values()}
+            for waiting in dict.fromkeys(each for every in waits.values() for each in every):
+                before, behind = of_part.among(waiting, system)
+                for message, state in states.items():
+                    letter = letters[message]
+                    letters[message] = letter._replace(
+                        needs=letter.needs | bit * (waiting in waits[state]),
+                        later=letter.later | bit * (state in before),
+                        earlier=letter.earlier | bit * (state in behind),
+                    )
+                bit <<= 1
+        return letters
 
-    def barred(self, machines: int, letter_of: Callable[[_Message], Letter], message: _Message) -> Letter:
-        """The letter of a message that bars those that it is not related to."""
-        kinds, later, earlier = self._bars(machines)[message.of_class]
-        return letter_of(message)._replace(kind=kinds, bars_later=later, bars_earlier=earlier)
-
-    def _bars(self, machines: int) -> Mapping[int, tuple[int, int, int]]:
-        """For each class its bit, and the bits of those that are not behind it, and not before it."""
-        if machines not in self._known_bars:
-            self._known_bars[machines] = self._found_bars(machines)
-        return self._known_bars[machines]
-
-    def _found_bars(self, machines: int) -> Mapping[int, tuple[int, int, int]]:
-        classes = list(dict.fromkeys(each.of_class for each in self._met[machines]))
+    def _barred(self, machines: int, letters: Mapping[_Message, Letter]) -> Mapping[_Message, Letter]:
+        """The letters, each of which bars those of messages that its own one is not related to."""
+        classes = list(dict.fromkeys(message.of_class for message in letters))
         apart = ~self._known.together(machines, np.array(classes, np.int64))
-        return {
+        bars = {
             of_class: (1 << at, _bits(np.flatnonzero(apart[at])), _bits(np.flatnonzero(apart[:, at])))
             for at, of_class in enumerate(classes)
         }
+        return {
+            message: letter._replace(**dict(zip(_BARS, bars[message.of_class], strict=True)))
+            for message, letter in letters.items()
+        }
 
 
-def _exists(
-    letter_of: Callable[[_Message], Letter], marked: _Message, beside: _Beside, system: int, counted: int
-) -> bool:
-    before, behind = (set(map(letter_of, side)) for side in beside)
-    return word_exists(before, letter_of(marked), behind, system=system, counted=counted)
+_BARS = ("kind", "bars_later", "bars_earlier")
 
 
-def _holding(message: _Message, bit: int) -> _Message:
-    return message._replace(letter=message.letter._replace(counted=message.letter.counted | bit))
+def _holding(letters: Mapping[_Message, Letter], held: Mapping[_Message, int]) -> Iterator[Letter]:
+    """The letters of messages that hold something more."""
+    for message, bits in held.items():
+        letter = letters[message]
+        yield letter._replace(counted=letter.counted | bits)
 
 
-def _bits(numbers: Iterable[int]) -> int:
-    return sum(1 << int(number) for number in numbers)
+def _bits(numbers: Ints) -> int:
+    """The numbers as bits."""
+    found = 0
+    for number in numbers.tolist():
+        found |= 1 << number
+    return found

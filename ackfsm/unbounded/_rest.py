@@ -1,9 +1,9 @@
-"""Which marks a system at rest can show: the letters of each state of the system, and the words that they make."""
+"""Which marks a system at rest can show: the words that letters of each state of the system make."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -12,10 +12,10 @@ import numpy.typing as npt
 from ackfsm.terms import DefectError
 from ackfsm.unbounded._causes import Causes
 from ackfsm.unbounded._kernel import BITS
+from ackfsm.unbounded._letters import Letters
 from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._steps import Level
-from ackfsm.unbounded._tables import Role
-from ackfsm.unbounded._views import Views, Words
+from ackfsm.unbounded._views import Views
 from ackfsm.unbounded._words import Letter, best_letters, find_word, letters_at_rest, word_exists
 
 __all__ = ["Found", "Rest"]
@@ -45,38 +45,12 @@ class Found(NamedTuple):
     beside: list[int]
 
 
-class Rest:
-    """The letters of some views, and whether marked ones of them can be at rest (lemma 3 of spec/any.md).
-
-    States of a message that mean the same for rest, whatever the state of the system, are of one *kind*.
-    """
+class Rest(Letters):
+    """Whether marked letters of some views can be at rest (lemma 3 of spec/any.md)."""
 
     def __init__(self, views: Views) -> None:
-        self.views = views
-        system = views.spaces.system
-        self._awaited = _bits(i for i, event in enumerate(system.events) if not event.may_never_happen)
-        self._of_system = _bits(i for i, event in enumerate(system.events) if not event.of_message)
-        self._by_machines = _ints(views.enabled_by_system())
-        words = [views.enabled_by_message(Role.OWN), *(~views.enabled_by_message(role) for role in _OTHERS)]
-        counted = views.spaces.message.states[:, [ghost.ghost for ghost in system.ghosts]] != 0
-        kinds, self.kinds = np.unique(np.concatenate([*words, counted], axis=1), axis=0, return_inverse=True)
-        parts = np.split(kinds, np.cumsum([each.shape[1] for each in words]), axis=1)
-        self._owns, *refused = (_ints(part) for part in parts[:-1])
-        self._refused = dict(zip(_OTHERS, refused, strict=True))
-        self._counted = [_bits(np.flatnonzero(row).tolist()) for row in parts[-1]]
-        self._letters: dict[tuple[int, int], Letter] = {}
-        self._hope: dict[int, bool] = {}
+        super().__init__(views)
         self._words: dict[tuple[frozenset[Letter], Letter, frozenset[Letter], int, int], frozenset[Letter] | None] = {}
-        self._by_state = {
-            machines: frozenset(best_letters(letters_at_rest(letters, letters)))
-            for machines, letters in self._letters_of(
-                np.concatenate([self._of_slot(slot) for slot in views.slots])
-            ).items()
-        }
-
-    def letter(self, machines: int, message: int) -> Letter:
-        """What a message in this state means for rest, while the system's machines are in that one."""
-        return self.letter_of(machines, int(self.kinds[message]))
 
     def first_word(
         self,
@@ -130,54 +104,11 @@ class Rest:
                     found.setdefault(letter, view)
         return list(found.values())
 
-    def letter_of(self, machines: int, kind: int) -> Letter:
-        """What a message of this kind means for rest, while the system is in this state."""
-        known = self._letters.get((machines, kind))
-        if known is None:
-            possible = self._by_machines[machines] & self._awaited
-            of_others = possible & ~self._of_system
-            known = self._letters[machines, kind] = Letter(
-                self._owns[kind] & of_others,
-                self._refused[Role.LATER][kind] & of_others,
-                self._refused[Role.EARLIER][kind] & of_others,
-                self._refused[Role.SYSTEM][kind] & possible & self._of_system,
-                self._counted[kind],
-            )
-        return known
-
-    def _of_slot(self, messages: Ints, views: Ints | slice = slice(None)) -> Ints:
-        """The state of the system and the kind of a message, packed, for its state in each of ``views``."""
-        return (self.views.machines[views] << BITS) | self.kinds[messages]
-
-    def _letters_of(self, packed: Ints) -> Mapping[int, set[Letter]]:
-        """For each state of the system the letters of messages, of states and kinds that are packed."""
-        found: dict[int, set[Letter]] = defaultdict(set)
-        for each in np.unique(packed).tolist():
-            machines, kind = each >> BITS, each & (1 << BITS) - 1
-            found[machines].add(self.letter_of(machines, kind))
-        return found
-
-    def hopeful(self, views: Ints) -> Ints:
-        """Those of ``views`` in whose state of the system some message refuses each event of the system."""
-        machines = self.views.machines[views]
-        states, of_view = np.unique(machines, return_inverse=True)
-        hope = np.array([self._has_hope(machines) for machines in states.tolist()], np.bool_)
-        return views[hope[of_view]]
-
-    def _has_hope(self, machines: int) -> bool:
-        known = self._hope.get(machines)
-        if known is None:
-            system, _ = self.owed(machines)
-            for letter in self._by_state[machines]:
-                system &= ~letter.system
-            known = self._hope[machines] = not system
-        return known
-
     def _alone(self, marked: Ints, *, of_system: bool) -> Iterator[Question]:
         """One question for each letter of a marked view; the others are in any state that views have beside it."""
-        for machines, letters in self._letters_of(self._of_slot(self.views.slots[0][marked], marked)).items():
+        for machines, letters in self.letters_of(self.of_slot(self.views.slots[0][marked], marked)).items():
             others = (
-                frozenset(best_letters(letters_at_rest(letters, letters))) if of_system else self._by_state[machines]
+                frozenset(best_letters(letters_at_rest(letters, letters))) if of_system else self.by_state[machines]
             )
             beside = frozenset[Letter]() if self.views.level is Level.ALONE else others
             for letter in best_letters(letters_at_rest(letters, beside)):
@@ -188,7 +119,7 @@ class Rest:
         beside: dict[tuple[int, int], tuple[set[Letter], set[Letter]]] = defaultdict(lambda: (set(), set()))
         for slot, marked in enumerate(among):
             messages, others = self.views.slots[slot][marked], self.views.slots[1 - slot][marked]
-            packed = (self._of_slot(others, marked) << BITS) | messages
+            packed = (self.of_slot(others, marked) << BITS) | messages
             for each in np.unique(packed).tolist():
                 message, kind, machines = each & _MASK, each >> BITS & _MASK, each >> 2 * BITS
                 beside[machines, message][1 - slot].add(self.letter_of(machines, kind))
@@ -200,10 +131,6 @@ class Rest:
                 frozenset(best_letters(left)),
                 frozenset(best_letters(right)),
             )
-
-    def has_word(self, machines: int, marked: Letter, before: frozenset[Letter], behind: frozenset[Letter]) -> bool:
-        """Whether there is a word with these letters before the marked one, and behind it."""
-        return self._word(Question(machines, None, marked, before, behind)) is not None
 
     def _word(self, question: Question) -> frozenset[Letter] | None:
         system, counted = self.owed(question.machines)
@@ -264,24 +191,5 @@ class Rest:
         same = (self.views.machines[marked] == machines) & (self.views.slots[slot][marked] == message)
         return cast("list[int]", np.unique(self.views.slots[1 - slot][marked[same]]).tolist())
 
-    def owed(self, machines: int) -> tuple[int, int]:
-        """The events of the system that messages have to refuse, and the counters that they have to hold a part of."""
-        counted = 0
-        for number, ghost in enumerate(self.views.spaces.system.ghosts):
-            state = self.views.spaces.machines.states[machines, ghost.counter]
-            if self.views.spaces.system.machines[ghost.counter].limits[state] != 0:
-                counted |= 1 << number
-        return self._by_machines[machines] & self._awaited & self._of_system, counted
 
-
-_OTHERS = (Role.LATER, Role.EARLIER, Role.SYSTEM)
 _MASK = (1 << BITS) - 1
-
-
-def _bits(numbers: Iterable[int]) -> int:
-    return sum(1 << number for number in numbers)
-
-
-def _ints(words: Words) -> list[int]:
-    """Rows of words as whole numbers, the first word lowest."""
-    return [int.from_bytes(row.astype("<i8").tobytes(), "little") for row in words]

@@ -28,6 +28,11 @@ class Level(enum.StrEnum):
         """How many messages a view holds."""
         return 2 if self is Level.PAIRS else 1
 
+    @property
+    def of_several(self) -> bool:
+        """Whether the views are those of systems of two messages or more."""
+        return self in {Level.RELATED, Level.PAIRS}
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:

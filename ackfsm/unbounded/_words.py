@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ackfsm.unbounded._reasons import NotProvedError
 
-__all__ = ["Letter", "best_letters", "find_word", "letters_at_rest", "word_exists"]
+__all__ = ["Letter", "best_letters", "find_word", "letters_at_rest", "supported", "word_exists"]
 
-_MOST = 400
-"""A search for a word that keeps more beginnings than this is given up, and nothing is concluded."""
+_MOST = 3_000
+"""A search for a word that tries more parts of words than this is given up, and nothing is concluded."""
 
 
 class Letter(NamedTuple):
@@ -24,7 +25,7 @@ class Letter(NamedTuple):
     ``needs`` are its own events that some other message has to refuse; ``later``, ``earlier`` and ``system`` are the
     events of a later message, of an earlier one and of the system that it refuses itself; ``counted`` the counters of
     which it holds a part.  It is of one ``kind`` (a bit), and nothing of the kinds ``bars_later`` stands behind it, nor
-    of ``bars_earlier`` before it.
+    of ``bars_earlier`` before it; letters of these kinds bar it likewise.
     """
 
     needs: int
@@ -35,19 +36,6 @@ class Letter(NamedTuple):
     kind: int = 0
     bars_later: int = 0
     bars_earlier: int = 0
-
-    def limited(self, asked: int, system: int, counted: int) -> Letter:
-        """What it is, if nothing counts but the events ``asked`` of messages and ``system``, and these counters."""
-        return Letter(
-            self.needs,
-            self.later & asked,
-            self.earlier & asked,
-            self.system & system,
-            self.counted & counted,
-            self.kind,
-            self.bars_later,
-            self.bars_earlier,
-        )
 
     def is_as_good_as(self, other: Letter) -> bool:
         """Whether it needs no more, refuses and holds no less, and stands wherever the other one does, as often."""
@@ -68,39 +56,6 @@ class Letter(NamedTuple):
         return bool(self.bars_later & self.kind)
 
 
-class _Scan(NamedTuple):
-    """What is known of the letters read so far, from left to right.
-
-    ``refused`` are the events that they refuse to what comes, ``owed`` those of theirs that what comes has to refuse;
-    nothing that comes is of a kind that is ``barred``.
-    """
-
-    refused: int
-    owed: int
-    system: int
-    counted: int
-    barred: int = 0
-
-    def is_as_good_as(self, other: _Scan) -> bool:
-        """Whether whatever completes ``other`` completes this one: nothing more is owed, nothing less is met."""
-        return not (
-            other.refused & ~self.refused
-            or self.owed & ~other.owed
-            or other.system & ~self.system
-            or other.counted & ~self.counted
-            or self.barred & ~other.barred
-        )
-
-    def read(self, letter: Letter) -> _Scan:
-        return _Scan(
-            self.refused | letter.later,
-            (self.owed & ~letter.earlier) | (letter.needs & ~self.refused),
-            self.system | letter.system,
-            self.counted | letter.counted,
-            self.barred | letter.bars_later,
-        )
-
-
 def word_exists(
     left: Collection[Letter], marked: Letter, right: Collection[Letter], *, system: int, counted: int
 ) -> bool:
@@ -119,41 +74,251 @@ def find_word(
 
     Raises :class:`NotProvedError` where the search takes too long.
     """
-    asked = functools.reduce(operator.or_, (letter.needs for letter in (marked, *left, *right)), 0)
-    whole = {letter.limited(asked, system, counted): letter for letter in (*left, *right)}
-    left, right = ({letter.limited(asked, system, counted) for letter in letters} for letters in (left, right))
-    left, right = _useful(left, marked, right)
-    if not _conceivable(left, marked, right, system, counted):
+    owed = _Owed(_all([marked, *left, *right], "needs"), system, counted)
+    whole = {owed.met_by(letter): letter for letter in (*left, *right)}
+    asking = owed.needed_by(marked)
+    before = [each for each in {owed.met_by(letter) for letter in left} if not each.kind & asking.bars_earlier]
+    behind = [each for each in {owed.met_by(letter) for letter in right} if not each.kind & asking.bars_later]
+    before, marking, behind = map(list, _supported(before, [asking], behind))
+    if not marking:
         return None
-    beginnings = _best({_Scan(0, 0, 0, 0): frozenset()}, left)
-    first = {scan.read(marked): letters for scan, letters in beginnings.items() if not scan.barred & marked.kind}
-    for scan, letters in _best(first, right).items():
-        if not scan.owed and scan.system & system == system and scan.counted & counted == counted:
-            return frozenset(whole[letter] for letter in letters)
-    return None
+    letters = [*before, asking, *behind]
+    needs, kinds = _all(letters, "needs"), _all(letters, "kind")
+    narrowed = {_narrowed(letter, needs, kinds): whole[letter] for letter in (*before, *behind)}
+    best_before, best_behind = (
+        best_letters({_narrowed(letter, needs, kinds): None for letter in side}) for side in (before, behind)
+    )
+    word = _Search(best_before, asking, best_behind).word()
+    return None if word is None else frozenset(narrowed[letter] for letter in word)
 
 
-def _useful(
-    left: Collection[Letter], marked: Letter, right: Collection[Letter]
-) -> tuple[Sequence[Letter], Sequence[Letter]]:
-    """The letters that may be in a word: whose needs others can refuse, and which no other letter is as good as."""
-    before, behind = list(left), list(right)
+def _all(letters: Iterable[Letter], field: str) -> int:
+    return functools.reduce(operator.or_, (getattr(letter, field) for letter in letters), 0)
+
+
+class _Owed(NamedTuple):
+    """What the system owes at rest, as needs of the marked letter, above the bits of what else is ``asked`` for.
+
+    A letter that refuses an event of the system, or holds a part of a counter, refuses it to earlier and later ones.
+    """
+
+    asked: int
+    system: int
+    counted: int
+
+    def met_by(self, letter: Letter) -> Letter:
+        """A letter that refuses it; as one of no kind stands beside all, it gets a kind that nothing bars."""
+        met = self._needs(letter.system, letter.counted)
+        return Letter(
+            needs=letter.needs,
+            later=letter.later & self.asked | met,
+            earlier=letter.earlier & self.asked | met,
+            system=0,
+            counted=0,
+            kind=letter.kind << 1 or 1,
+            bars_later=letter.bars_later << 1,
+            bars_earlier=letter.bars_earlier << 1,
+        )
+
+    def needed_by(self, marked: Letter) -> Letter:
+        """The marked letter, which needs what it does not do itself."""
+        return self.met_by(marked)._replace(needs=marked.needs | self._needs(~marked.system, ~marked.counted))
+
+    def _needs(self, system: int, counted: int) -> int:
+        above = self.asked.bit_length()
+        return (system & self.system) << above | (counted & self.counted) << above + self.system.bit_length()
+
+
+def _narrowed(letter: Letter, needs: int, kinds: int) -> Letter:
+    """A letter, if nothing counts but these needs and kinds."""
+    return letter._replace(
+        later=letter.later & needs,
+        earlier=letter.earlier & needs,
+        bars_later=letter.bars_later & kinds,
+        bars_earlier=letter.bars_earlier & kinds,
+    )
+
+
+def supported(letters: Collection[Letter]) -> Sequence[Letter]:
+    """Those of some letters, each of a kind, that may be in a word of them."""
+    return _supported([], [], [*letters])[2]
+
+
+def _supported(
+    before: Sequence[Letter], marked: Sequence[Letter], behind: Sequence[Letter]
+) -> Sequence[Sequence[Letter]]:
+    """The letters of which each need is refused by some letter that may stand on the proper side of it.
+
+    The other ones are in no word, and so is what needs them.
+    """
+    sides = [before, marked, behind]
     while True:
-        every = (*before, marked, *behind)
-        by_left, by_all = _later([*before, marked, *behind]), _earlier(every)
-        kept = [letter for letter in before if not letter.needs & ~(_later(before) | by_all)]
-        kept_behind = [letter for letter in behind if not letter.needs & ~(by_left | _earlier(behind))]
-        if len(kept) == len(before) and len(kept_behind) == len(behind):
-            return best_letters(before), best_letters(behind)
-        before, behind = kept, kept_behind
+        kept: list[Sequence[Letter]] = []
+        for at, side in enumerate(sides):
+            others_alike = at != _MARKED
+            left, right = sides[: at + others_alike], sides[at + 1 - others_alike :]
+            to_later, to_earlier = _refusing(left, "later"), _refusing(right, "earlier")
+            kept.append([letter for letter in side if _is_supported(letter, to_later, to_earlier)])
+        if [*map(len, kept)] == [*map(len, sides)]:
+            return sides
+        sides = kept
 
 
-def _later(letters: Collection[Letter]) -> int:
-    return functools.reduce(operator.or_, (letter.later for letter in letters), 0)
+_MARKED = 1
+"""The side, of the three, that is one letter, which no word has twice."""
 
 
-def _earlier(letters: Collection[Letter]) -> int:
-    return functools.reduce(operator.or_, (letter.earlier for letter in letters), 0)
+def _refusing(sides: Sequence[Sequence[Letter]], field: str) -> Mapping[int, int]:
+    """For each event (a bit) the kinds of the letters that refuse it, to later or to earlier ones."""
+    found: dict[int, int] = defaultdict(int)
+    for side in sides:
+        for letter in side:
+            for event in _each(getattr(letter, field)):
+                found[event] |= letter.kind
+    return found
+
+
+def _is_supported(letter: Letter, to_later: Mapping[int, int], to_earlier: Mapping[int, int]) -> bool:
+    """Whether each need is refused by a kind that may stand before the letter, or by one that may stand behind it."""
+    return all(
+        to_later.get(event, 0) & ~letter.bars_earlier or to_earlier.get(event, 0) & ~letter.bars_later
+        for event in _each(letter.needs)
+    )
+
+
+def _each(bits: int) -> Iterator[int]:
+    """The bits that are set, each as a number with this one bit."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest
+        bits ^= lowest
+
+
+class _Placed(NamedTuple):
+    """A letter in a part of a word, and the events of which it is the first, and the last, that refuses them.
+
+    No letter before it refuses the ones to later letters, and none behind it the other ones to earlier letters.
+    """
+
+    letter: Letter
+    first_of: int
+    last_of: int
+
+
+class _Gap(NamedTuple):
+    """A place between two letters of a part of a word: what one that is put there meets.
+
+    Letters before it refuse some events ``to_later`` ones, those behind it others ``to_earlier`` ones; some kinds are
+    ``barred``; and to be the first or the last one that refuses an event, a letter has the one that is here refuse it
+    no more to later letters (``not_to_later``), or to earlier ones.
+    """
+
+    to_later: int
+    to_earlier: int
+    barred: int
+    not_to_later: int
+    not_to_earlier: int
+
+    def takes(self, letter: Letter) -> bool:
+        """Whether a letter may be put there."""
+        return not (
+            letter.kind & self.barred or letter.later & self.not_to_later or letter.earlier & self.not_to_earlier
+        )
+
+
+def _gaps(part: Sequence[_Placed]) -> list[_Gap]:
+    """Before each letter of a part of a word, and behind the last one."""
+    from_left = [(0, 0, 0)]
+    for letter, _, last_of in part:
+        later, barred, closed = from_left[-1]
+        from_left.append((later | letter.later, barred | letter.bars_later, closed | last_of))
+    from_right = [(0, 0, 0)]
+    for letter, first_of, _ in reversed(part):
+        earlier, barred, closed = from_right[-1]
+        from_right.append((earlier | letter.earlier, barred | letter.bars_earlier, closed | first_of))
+    return [
+        _Gap(later, earlier, barred | also, first_of, last_of)
+        for (later, barred, last_of), (earlier, also, first_of) in zip(from_left, reversed(from_right), strict=True)
+    ]
+
+
+class _Choice(NamedTuple):
+    """One more letter for a part of a word: where it is put, for the sake of which event, and how it refuses it."""
+
+    place: int
+    letter: Letter
+    event: int
+    to_later: bool
+
+    @property
+    def placed(self) -> _Placed:
+        """The letter in its place."""
+        return _Placed(self.letter, self.event * self.to_later, self.event * (not self.to_later))
+
+
+class _Search:
+    """A search for a word from the marked letter on: each need of a part of a word is met by one more letter.
+
+    Of the letters that meet it in a whole word, the first one before the letter in need, or the last one behind it, is
+    put in; so a part of a word has two letters at most for each event, and the search ends.
+    """
+
+    def __init__(self, before: Sequence[Letter], marked: Letter, behind: Sequence[Letter]) -> None:
+        self._marked = marked
+        self._to_later, self._to_earlier = (
+            [_by_event(side, field) for side in (before, behind)] for field in ("later", "earlier")
+        )
+        self._tried = 0
+
+    def word(self) -> list[Letter] | None:
+        """The letters beside the marked one of a word; ``None`` if there is none."""
+        return self._completed((_Placed(self._marked, 0, 0),), 0)
+
+    def _completed(self, part: tuple[_Placed, ...], marked: int) -> list[Letter] | None:
+        """The other letters of a word with this part, whose marked letter is at ``marked``."""
+        self._tried += 1
+        if self._tried > _MOST:
+            raise NotProvedError(f"the search for messages at rest has come to {_MOST:,} parts of words")
+        choices = self._fewest_choices(part, marked)
+        if choices is None:
+            return [placed.letter for at, placed in enumerate(part) if at != marked]
+        for choice in choices:
+            longer = (*part[: choice.place], choice.placed, *part[choice.place :])
+            word = self._completed(longer, marked + (choice.place <= marked))
+            if word is not None:
+                return word
+        return None
+
+    def _fewest_choices(self, part: Sequence[_Placed], marked: int) -> Sequence[_Choice] | None:
+        """The choices for that need of a letter which leaves the fewest; ``None`` if all needs are met."""
+        fewest: Sequence[_Choice] | None = None
+        gaps = _gaps(part)
+        for at, placed in enumerate(part):
+            for event in _each(placed.letter.needs & ~(gaps[at].to_later | gaps[at + 1].to_earlier)):
+                choices = list(self._choices(gaps, marked, at, event))
+                if fewest is None or len(choices) < len(fewest):
+                    fewest = choices
+                if not choices:
+                    return choices
+        return fewest
+
+    def _choices(self, gaps: Sequence[_Gap], marked: int, at: int, event: int) -> Iterator[_Choice]:
+        """All letters that may refuse an event to the letter at ``at``."""
+        for place, gap in enumerate(gaps):
+            to_later = place <= at
+            refusing = (self._to_later if to_later else self._to_earlier)[place > marked]
+            for letter in refusing.get(event, ()):
+                if gap.takes(letter):
+                    yield _Choice(place, letter, event, to_later)
+
+
+def _by_event(letters: Iterable[Letter], field: str) -> Mapping[int, Sequence[Letter]]:
+    """For each event (a bit) the letters that refuse it; those that need least themselves first."""
+    found: dict[int, list[Letter]] = defaultdict(list)
+    for letter in sorted(letters, key=lambda each: each.needs.bit_count()):
+        for event in _each(getattr(letter, field)):
+            found[event].append(letter)
+    return found
 
 
 def letters_at_rest(letters: Collection[Letter], others: Collection[Letter]) -> Collection[Letter]:
@@ -162,7 +327,7 @@ def letters_at_rest(letters: Collection[Letter], others: Collection[Letter]) -> 
     If they are the same, only those are left whose needs others that are left may refuse.
     """
     while True:
-        refused = _later(others) | _earlier(others)
+        refused = _all(others, "later") | _all(others, "earlier")
         kept = [letter for letter in letters if not letter.needs & ~refused]
         if letters is not others or len(kept) == len(letters):
             return kept
@@ -172,45 +337,14 @@ def letters_at_rest(letters: Collection[Letter], others: Collection[Letter]) -> 
 def best_letters(letters: Iterable[Letter]) -> Sequence[Letter]:
     """Those to which no other one is preferable: any word stays at rest with a preferable letter in its place."""
     found: list[Letter] = []
-    for letter in letters:
+    for letter in sorted(letters, key=_price):
         if not any(other.is_as_good_as(letter) for other in found):
-            found = [other for other in found if not letter.is_as_good_as(other)]
             found.append(letter)
     return found
 
 
-def _conceivable(
-    left: Collection[Letter], marked: Letter, right: Collection[Letter], system: int, counted: int
-) -> bool:
-    """Whether the letters can do it if their order and their own needs are left out of account."""
-    for letter in (marked, *left, *right):
-        system &= ~letter.system
-        counted &= ~letter.counted
-    return not (system or counted or marked.needs & ~(_later(left) | _earlier(right)))
-
-
-def _best(start: Mapping[_Scan, frozenset[Letter]], letters: Collection[Letter]) -> Mapping[_Scan, frozenset[Letter]]:
-    """What reading any of ``letters``, any number of times, leads to, but for what something else is as good as.
-
-    With each the letters that were read.
-    """
-    found = dict(start)
-    new = list(start)
-    while new:
-        scan = new.pop()
-        if scan not in found:
-            continue
-        for letter in letters:
-            if scan.barred & letter.kind:
-                continue
-            after = scan.read(letter)
-            if not any(other.is_as_good_as(after) for other in found):
-                read = found[scan] | {letter}
-                found = {other: those for other, those in found.items() if not after.is_as_good_as(other)}
-                found[after] = read
-                new.append(after)
-                if scan not in found:
-                    break
-        if len(found) > _MOST:
-            raise NotProvedError(f"the search for messages at rest has come to {_MOST:,} beginnings of words")
-    return found
+def _price(letter: Letter) -> tuple[int, bool]:
+    """What is less for a letter than for all that it is as good as, or the same."""
+    asked = letter.needs.bit_count() + letter.bars_later.bit_count() + letter.bars_earlier.bit_count()
+    given = letter.later.bit_count() + letter.earlier.bit_count() + letter.system.bit_count()
+    return asked - given - letter.counted.bit_count(), letter.is_single

@@ -31,7 +31,7 @@ _FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.PRODUCER_LINK_LOSS})
 def test_few_machines_prove_what_all_prove(profile: str, settings: dict[str, object]) -> None:
     configuration = shipped().configure(profile, settings)
     few, every = (
-        prove(shipped(), configuration, faults=_FEW, levels=[Level.CHAOS], localize=localize)
+        prove(shipped(), configuration, faults=_FEW, levels=[Level.CHAOS], localize=localize, max_states=100_000)
         for localize in (True, False)
     )
     assert {name for name, verdict in few.verdicts.items() if verdict.proved} >= {
