@@ -145,7 +145,7 @@ class _Run:
         self.uncertified: set[str] = set()
         self._whole: tuple[Level, Family, _Examined | NotProvedError] | None = None
         self._local: tuple[Family, _Examined | NotProvedError] | None = None
-        self._of_relation: tuple[Family, _Related | NotProvedError] | None = None
+        self._of_relation: tuple[Family, Related | NotProvedError] | None = None
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -272,7 +272,7 @@ class _Run:
             watchers = [(watcher.anomaly, watcher.table.name)]
             self.invariants.append(invariant_of(examined.views, family, watchers, relation))
 
-    def _related(self, family: Family, whole: System) -> _Related:
+    def _related(self, family: Family, whole: System) -> Related:
         """The views of related messages, which are kept for the next one that watches."""
         if self._of_relation is None or self._of_relation[0] != family:
             self._of_relation = None
@@ -298,12 +298,12 @@ class _Run:
             raise found
         return found
 
-    def _examined_related(self, family: Family, whole: System) -> _Related:
+    def _examined_related(self, family: Family, whole: System) -> Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
         local = self._of_local(family, whole)
         of_local = _with_ghosts_of(whole, local.system)
         parts, relation = self._relation(family, of_local, relating(whole), local.views)
-        return _Related(parts, self._related_views(family, local.system, relation))
+        return Related(parts, self._related_views(family, local.system, relation))
 
     def _related_views(self, family: Family, system: System, relation: Relation) -> RelatedViews:
         views = RelatedViews(
@@ -428,7 +428,7 @@ class _Examined:
         return Rest(self.views)
 
 
-class _Related:
+class Related:
     """Finished views of one message that ask a relation, and the parts of this."""
 
     def __init__(self, parts: Sequence[_Examined], views: RelatedViews) -> None:

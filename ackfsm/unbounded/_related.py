@@ -290,7 +290,7 @@ class RelatedRest(Letters):
         every = {message.letter for message in self._met[machines]}
         bare = {*letters_at_rest(every, every)}
         met = [message for message in self._met[machines] if message.letter in bare]
-        letters = self._barred(machines, self._chained(machines, met, causes))
+        letters = self.barred(machines, self._chained(machines, met, causes))
         kept = set(supported({*letters.values()}))
         return _Resting({each: letter for each, letter in letters.items() if letter in kept}, best_letters(kept))
 
@@ -317,7 +317,7 @@ class RelatedRest(Letters):
                 bit <<= 1
         return letters
 
-    def _barred(self, machines: int, letters: Mapping[_Message, Letter]) -> Mapping[_Message, Letter]:
+    def barred(self, machines: int, letters: Mapping[_Message, Letter]) -> Mapping[_Message, Letter]:
         """The letters, each of which bars those of messages that its own one is not related to."""
         classes = list(dict.fromkeys(message.of_class for message in letters))
         apart = ~self._known.together(machines, np.array(classes, np.int64))

@@ -444,6 +444,19 @@ def test_a_relation_of_several_parts_is_verified_and_refuted_without_a_pair_of_o
         assert any("not among" in said for said in found.refuted.values()), at
 
 
+@pytest.mark.parametrize("machines", ["all", "few"])
+def test_a_message_that_pairs_alone_show_not_to_be_overtaken_is_verified(monkeypatch: Patch, machines: str) -> None:
+    """The mutant: a verifier that does not ask who brings a mark about sees one in some pair."""
+    settings = {"resend_in_doubt": True, "consumption": "receive"}
+    if machines == "few":
+        monkeypatch.setattr(_prove.Related, "shown", lambda *_: "the relation of all machines is not asked")
+    certificate = certified("jms", settings, ["reorder"], faults={Fault.CONSUMER_LINK_LOSS}, levels=[Level.RELATED])
+    assert certificate.proved == ("reorder",)
+    assert verified(certificate).verified
+    monkeypatch.setattr(Products, "is_caused", lambda *_: True)
+    assert "is marked beside one of its views" in verified(certificate).refuted["reorder"]
+
+
 def test_messages_at_rest_that_a_search_does_not_see_are_noticed(monkeypatch: Patch) -> None:
     """An application that two doubts silence: no word of related messages is found."""
     changed, faults = wary(shipped(), 2), frozenset({Fault.PRODUCER_LINK_LOSS})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,10 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.unbounded import Level, Proof, prove
 from ackfsm.unbounded._causes import Causes, caused_states
+from ackfsm.unbounded._prove import Related
 from ackfsm.unbounded._related import RelatedRest
 from ackfsm.unbounded._tables import Role, Table
+from ackfsm.unbounded._words import Letter
 from model_tests.support.checker.projected import fading, wary
 from model_tests.support.tables import shipped
 
@@ -123,10 +126,29 @@ def test_with_every_fault_nothing_is_stuck_as_related_messages_show(profile: str
     assert proof.views[Level.RELATED] < proof.views[Level.LOCAL], "a relation that excludes nothing is of no use"
 
 
+@pytest.mark.parametrize("machines", ["all", "few"])
+def test_what_no_pair_of_a_relation_shows_is_not_shown(monkeypatch: pytest.MonkeyPatch, machines: str) -> None:
+    """A view of one message says that it is overtaken; the mutant does not ask who brought that about."""
+    configuration = shipped().configure("jms", {"resend_in_doubt": True, "consumption": "receive"})
+    if machines == "few":
+        monkeypatch.setattr(Related, "shown", lambda *_: "the relation of all machines is not asked")
+
+    def proved() -> set[str]:
+        return _proved(prove(shipped(), configuration, [Anomaly.REORDER], faults=_LINK, levels=[Level.RELATED]))
+
+    assert proved() == {Anomaly.REORDER}
+    monkeypatch.setattr(Causes, "of_mark", lambda *_: None)
+    assert not proved()
+
+
+def _nothing_barred(_rest: RelatedRest, _machines: int, letters: Mapping[Any, Letter]) -> Mapping[Any, Letter]:
+    return {message: letter._replace(kind=1) for message, letter in letters.items()}
+
+
 def test_all_messages_at_rest_are_related_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: two that cannot be in one system would hinder a third one between them."""
     configuration, asked = shipped().configure("qpid", {"consumption": "receive"}), [Anomaly.STUCK]
-    monkeypatch.setattr(RelatedRest, "barred", lambda _rest, _machines, letter_of, message: letter_of(message))
+    monkeypatch.setattr(RelatedRest, "barred", _nothing_barred)
     assert not _proved(prove(shipped(), configuration, asked, levels=[Level.RELATED]))
 
 

@@ -71,6 +71,15 @@ def test_a_word_is_found_exactly_where_one_of_six_letters_at_most_is_at_rest() -
     assert 200 < found < 1_300, "both answers occur"
 
 
+def test_a_row_in_which_each_waits_for_the_one_before_it_has_no_first() -> None:
+    waits, ready = Letter(0b01, 0b01, 0, 0, 0), Letter(0, 0b01, 0, 0, 0)
+    assert not word_exists([waits], waits, [waits], system=0, counted=0)
+    assert word_exists([waits, ready], waits, [waits], system=0, counted=0)
+    both_ways = Letter(0b10, 0b01, 0b10, 0, 0)
+    assert word_exists([both_ways], waits, [Letter(0, 0, 0b10, 0, 0)], system=0, counted=0)
+    assert not word_exists([both_ways], waits, [Letter(0b10, 0, 0b10, 0, 0)], system=0, counted=0)
+
+
 def test_letters_stand_only_where_no_other_one_bars_their_kind() -> None:
     drawn = random.Random(18)
     found = narrower = 0
