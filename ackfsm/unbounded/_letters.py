@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from ackfsm.unbounded._kernel import BITS
-from ackfsm.unbounded._spaces import Ints
+from ackfsm.unbounded._spaces import Ints, distinct_rows
 from ackfsm.unbounded._tables import Role
 from ackfsm.unbounded._views import Views, Words
 from ackfsm.unbounded._words import Letter, best_letters, letters_at_rest
@@ -30,7 +30,7 @@ class Letters:
         self._by_machines = _ints(views.enabled_by_system())
         words = [views.enabled_by_message(Role.OWN), *(~views.enabled_by_message(role) for role in _OTHERS)]
         counted = views.spaces.message.states[:, [ghost.ghost for ghost in system.ghosts]] != 0
-        kinds, self.kinds = np.unique(np.concatenate([*words, counted], axis=1), axis=0, return_inverse=True)
+        kinds, self.kinds = distinct_rows(np.concatenate([*words, counted], axis=1))
         parts = np.split(kinds, np.cumsum([each.shape[1] for each in words]), axis=1)
         self._owns, *refused = (_ints(part) for part in parts[:-1])
         self._refused = dict(zip(_OTHERS, refused, strict=True))

@@ -20,7 +20,7 @@ from ackfsm.unbounded._columns import System
 from ackfsm.unbounded._letters import Letters
 from ackfsm.unbounded._localize import Kept, everything
 from ackfsm.unbounded._reasons import NotProvedError
-from ackfsm.unbounded._spaces import Ints, Space, empty_lookup, with_room
+from ackfsm.unbounded._spaces import Ints, Space, distinct_rows, empty_lookup, with_room
 from ackfsm.unbounded._steps import Level, Spaces
 from ackfsm.unbounded._tables import Role
 from ackfsm.unbounded._views import Views, Words
@@ -83,8 +83,8 @@ def _parts(whole: Space, part: Space) -> tuple[Ints, npt.NDArray[np.int16]]:
     states = _columns(whole, part)
     if not states.shape[1]:
         return np.zeros(len(states), np.int64), states[:1]
-    distinct, which = np.unique(states, axis=0, return_inverse=True)
-    return which.ravel(), distinct
+    distinct, which = distinct_rows(states)
+    return which, distinct
 
 
 def _columns(whole: Space, part: Space) -> npt.NDArray[np.int16]:
@@ -130,8 +130,7 @@ class Known:
         self._system = [_numbers(spaces.machines, part.spaces.machines) for part in parts]
         messages = [_numbers(spaces.message, part.spaces.message) for part in parts]
         rows = np.stack([*messages, np.zeros(len(spaces.message), np.int64)], axis=1)
-        self._classes, which = np.unique(rows, axis=0, return_inverse=True)
-        self.classes: Ints = which.ravel()
+        self._classes, self.classes = distinct_rows(rows)
         """For each state of a message its class."""
 
     def together(self, machines: int, classes: Ints) -> Flags:
@@ -174,8 +173,7 @@ class RelatedViews(Views):
         machines, messages = self.machines, self.slots[0]
         known = self.relation.known(self.spaces)
         keys = np.stack([machines, known.classes[messages]], axis=1)
-        distinct, which = np.unique(keys, axis=0, return_inverse=True)
-        which = which.ravel()
+        distinct, which = distinct_rows(keys)
         owned = np.zeros((len(distinct), self._words), np.int64)
         np.bitwise_or.at(owned, which, self.owned(machines, messages))
         self._make_room_for(len(distinct))
@@ -257,7 +255,7 @@ class RelatedRest(Letters):
         """The messages of ``views``, each with the state of the system; those that mean the same once."""
         messages = self.views.slots[0][views]
         rows = np.stack([self.views.machines[views], self._known.classes[messages], self.kinds[messages]], axis=1)
-        for machines, of_class, kind in np.unique(rows, axis=0).tolist():
+        for machines, of_class, kind in distinct_rows(rows)[0].tolist():
             yield machines, _Message(of_class, self.letter_of(machines, kind))
 
     def _can_rest(self, machines: int, marked: _Message, state: int, causes: Sequence[Causes]) -> bool:

@@ -13,7 +13,7 @@ from ackfsm.unbounded import _compiled
 from ackfsm.unbounded._kernel import PartArrays
 from ackfsm.unbounded._tables import Column, Table
 
-__all__ = ["REFUSED", "Ints", "Space", "empty_lookup", "with_room"]
+__all__ = ["REFUSED", "Ints", "Space", "distinct_rows", "empty_lookup", "with_room"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -76,9 +76,9 @@ class Space:
 
     def numbers_of(self, states: npt.NDArray[np.int16]) -> Ints:
         """The numbers of these states, a row for each; -1 for those that were not met."""
-        distinct, of_row = np.unique(states, axis=0, return_inverse=True)
+        distinct, of_row = distinct_rows(states)
         numbers = np.array([_compiled.number_of(self.arrays, row) for row in distinct], np.int64)
-        return numbers[of_row.ravel()]
+        return numbers[of_row]
 
     def make_room(self) -> None:
         """See to it that one more state can be expanded."""
@@ -95,6 +95,34 @@ class Space:
             table=empty_lookup(room + more),
         )
         _compiled.look_up_states(self.arrays)
+
+
+def distinct_rows(rows: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], Ints]:
+    """The distinct rows of whole numbers in their order, and for each row which of them it is.
+
+    As :func:`numpy.unique` along an axis; but each row is made one number, and numbers are sorted many times faster.
+    """
+    keys, size = np.zeros(len(rows), np.int64), 1
+    for column in rows.T if len(rows) else ():
+        values, ranks = _ranks(column)
+        if size * values > _MOST_KEYS:
+            size, keys = _ranks(keys)
+        keys, size = keys * values + ranks, size * values
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    return rows[first], which
+
+
+def _ranks(column: npt.NDArray[Any]) -> tuple[int, Ints]:
+    """Numbers from 0 on in the same order, and how many there are."""
+    least, most = int(column.min()), int(column.max())
+    if most - least < _FEW_VALUES:
+        return most - least + 1, column.astype(np.int64) - least
+    values, ranks = np.unique(column, return_inverse=True)
+    return len(values), ranks
+
+
+_MOST_KEYS = 1 << 62
+_FEW_VALUES = 1 << 12
 
 
 def with_room(array: Any, more: int, value: int) -> Any:

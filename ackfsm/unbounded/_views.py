@@ -248,10 +248,12 @@ def _slots(packed: Ints, slots: int) -> list[Ints]:
 
 
 def _as_bits(space: Space, steps: Sequence[tuple[int, int]], words: int) -> Words:
-    found = np.zeros((len(space), words), np.int64)
+    allowed = np.ascontiguousarray((space.after >= 0).T)
+    found = np.zeros((words * _WORD, len(space)), np.bool_)
     for event, number in steps:
-        found[:, event // _WORD] |= np.left_shift((space.after[:, number] >= 0).astype(np.int64), event % _WORD)
-    return found
+        found[event] |= allowed[number]
+    packed = np.packbits(found, axis=0, bitorder="little")
+    return np.ascontiguousarray(packed.T).view("<i8")
 
 
 def _step_arrays(spaces: Spaces, level: Level, steps: Sequence[Step], halves: npt.NDArray[np.bool_]) -> StepArrays:

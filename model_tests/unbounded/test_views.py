@@ -16,6 +16,7 @@ from ackfsm.unbounded._columns import Scope, System, system_of
 from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._localize import projected
 from ackfsm.unbounded._related import Known, RelatedViews, Relation, halves_of, relating
+from ackfsm.unbounded._spaces import distinct_rows
 from ackfsm.unbounded._steps import Spaces
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
@@ -163,3 +164,13 @@ def test_two_messages_are_in_as_many_pairs_as_a_search_finds_states() -> None:
     searched = explore(compose(shipped(), configuration, Bounds(messages=2, faults=_FEW, max_faults=None), ()))
     assert searched.complete
     assert len(views) == searched.states
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_distinct_rows_are_those_of_numpy(seed: int) -> None:
+    drawn = np.random.default_rng(seed)
+    least, most = [(-3, 3), (0, 1 << 15), (-(1 << 62), 1 << 62)][seed % 3]
+    rows = drawn.integers(least, most, size=(int(drawn.integers(1, 200)), int(drawn.integers(1, 30))))
+    rows = rows[drawn.integers(0, len(rows), size=2 * len(rows))]
+    for found, expected in zip(distinct_rows(rows), np.unique(rows, axis=0, return_inverse=True), strict=True):
+        assert np.array_equal(found, expected.reshape(found.shape))
