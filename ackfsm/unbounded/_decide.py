@@ -238,12 +238,15 @@ class _Run:
         self._found: dict[str, Finding] = {}
         self._evidence: dict[str, list[str]] = {}
         self._searches: list[Answer] = []
+        self._least = 1
         self._views = 0
         self._invariants: list[Invariant] = []
 
     def decide(self) -> None:
-        """From the cheapest to the dearest."""
-        self._search(1, None)
+        """From the cheapest to the dearest; a certificate has no searches, so that it proves the system of one too."""
+        alone = self._search(1, None)
+        if alone is not None and alone.exploration.complete and not self._effort.keep_invariants:
+            self._least = 2
         self._prove([Level.CHAOS])
         self._fill(self._search(2, _FEW_FAULTS))
         self._prove([Level.RELATED])
@@ -344,6 +347,7 @@ class _Run:
             max_states=self._effort.max_views,
             progress=self._effort.progress,
             keep_invariants=self._effort.keep_invariants,
+            least=self._least,
         )
         self._invariants += proof.invariants
         self._views += sum(proof.views.values())

@@ -55,8 +55,10 @@ class Family:
         )
 
 
-def families(specification: Specification, machines: Sequence[Machine]) -> tuple[Family, ...]:
+def families(specification: Specification, machines: Sequence[Machine], least: int = 1) -> tuple[Family, ...]:
     """The families of systems in which the rows of ``machines`` are the same whatever the configuration.
+
+    They are of ``least`` messages and more.
 
     Raises :class:`NotProvedError` where a row does something else with the number of messages than comparing it.
     """
@@ -66,8 +68,8 @@ def families(specification: Specification, machines: Sequence[Machine]) -> tuple
     if last > _MOST:
         raise NotProvedError(f"a row compares the number of messages with {last}; {_MOST} is the most that is covered")
     if not compared:
-        return (Family(1, None),)
-    return (*(Family(n, n) for n in range(1, last + 1)), Family(last + 1, None))
+        return (Family(least, None),)
+    return (*(Family(n, n) for n in range(least, last + 1)), Family(max(least, last + 1), None))
 
 
 def _compared(condition: Condition, named: Mapping[str, Condition]) -> Iterator[int]:

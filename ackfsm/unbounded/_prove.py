@@ -99,10 +99,12 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     keep_invariants: bool = False,
     localize: bool = True,
     observers: Sequence[Observer] | None = None,
+    least: int = 1,
 ) -> Proof:
     """Prove ``anomalies`` (by default all, and the ends of a message) impossible for any number of messages and faults.
 
-    The ``levels`` are tried in their order, each for what the ones before have left.  ``max_states`` is the most views
+    It may be of ``least`` messages and more alone, where fewer were searched.  The ``levels`` are tried in their order,
+    each for what the ones before have left.  ``max_states`` is the most views
     of one level.  Nothing is ever said to be possible: what a proof is not found for is undecided, with the reason.
     With ``keep_invariants`` the proof has the views, for a certificate.  Unless it may ``localize``, each proof knows
     all machines from its beginning.  Other ``observers`` may be given in place of those of ``anomalies``.
@@ -112,7 +114,16 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     begun = time.perf_counter()
     scope = Scope(specification, configuration, frozenset(faults), frozenset(actions), frozenset(without))
     asked = observers_of(specification, anomalies) if observers is None else observers
-    run = _Run(scope, asked, tuple(levels), max_states, progress, keep_invariants=keep_invariants, localize=localize)
+    run = _Run(
+        scope,
+        asked,
+        tuple(levels),
+        max_states,
+        progress,
+        keep_invariants=keep_invariants,
+        localize=localize,
+        least=least,
+    )
     verdicts = run.verdicts()
     proved = [name for name, verdict in verdicts.items() if verdict.proved and verdict.certifiable]
     invariants = with_what_is_proved(run.invariants, proved)
@@ -132,8 +143,10 @@ class _Run:
         *,
         keep_invariants: bool,
         localize: bool,
+        least: int,
     ) -> None:
         self.scope = scope
+        self.least = least
         self.observers = observers
         self.levels = levels
         self.max_states = max_states
@@ -163,7 +176,7 @@ class _Run:
         """The families of the configuration: neighbours with the same columns in it are one."""
         machines = [*self.scope.specification.machines.values(), *(monitor.machine for _, monitor in self.observers)]
         found: list[tuple[Family, object]] = []
-        for family in families(self.scope.specification, machines):
+        for family in families(self.scope.specification, machines, self.least):
             system = system_of(self.scope, family)
             columns = (
                 dataclasses.replace(system, family=Family(1, None)),
