@@ -160,7 +160,11 @@ def _not_covered(finding: Finding) -> str:
     """Why a certificate does not show what is known; empty if it does."""
     if finding.filled is not None:
         return f"its run is of {finding.messages:,} messages, which a certificate does not perform"
-    return finding.undecided if finding.certifiable else "its proof has a delayed ghost, which no certificate has"
+    return (
+        finding.undecided
+        if finding.certifiable
+        else "its proof has what no certificate has (a delayed ghost, or a bound that pairs keep)"
+    )
 
 
 def _told(finding: Finding) -> dict[str, object]:

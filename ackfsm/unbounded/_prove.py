@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -31,6 +32,8 @@ __all__ = ["DEFAULT_LEVELS", "Proof", "Verdict", "prove"]
 
 DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.PAIRS)
 
+_Made = TypeVar("_Made")
+
 _MOST_VIEWS = 1_000_000
 
 _MOST_BESIDE = {Level.CHAOS: 100_000, Level.LOCAL: 100_000}
@@ -51,7 +54,7 @@ class Verdict:
     """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
 
     ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.  One
-    is ``certifiable`` if it takes no delayed ghost, which no certificate has.
+    is ``certifiable`` if it takes no delayed ghost and no bound that pairs alone keep, which no certificate has.
     """
 
     anomaly: str
@@ -130,6 +133,26 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     return Proof(configuration, scope.faults, verdicts, dict(run.views), time.perf_counter() - begun, invariants)
 
 
+class _Last(Generic[_Made]):
+    """What was made last, or why it could not be made; what is asked for another key is made anew."""
+
+    def __init__(self) -> None:
+        self._key: object = None
+        self._found: _Made | NotProvedError | None = None
+
+    def of(self, key: object, make: Callable[[], _Made]) -> _Made:
+        """What ``make`` makes for this key.  Raises :class:`NotProvedError` as it did."""
+        if self._found is None or self._key != key:
+            self._found, self._key = None, key
+            try:
+                self._found = make()
+            except NotProvedError as reason:
+                self._found = reason
+        if isinstance(self._found, NotProvedError):
+            raise self._found
+        return self._found
+
+
 class _Run:
     """One proof: the anomalies that are left, family by family and level by level."""
 
@@ -156,9 +179,9 @@ class _Run:
         self.localize = localize
         self.invariants: list[Invariant] = []
         self.uncertified: set[str] = set()
-        self._whole: tuple[Level, Family, _Examined | NotProvedError] | None = None
-        self._local: tuple[Family, _Examined | NotProvedError] | None = None
-        self._of_relation: tuple[Family, Related | NotProvedError] | None = None
+        self._whole = _Last[_Examined]()
+        self._local = _Last[_Examined]()
+        self._relations = _Last[Related]()
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -270,10 +293,13 @@ class _Run:
         of_local = _with_ghosts_of(whole, local.system)
         known = projected(of_local, relating(of_local)[0][0])
         reason, pairs = self._localized(Level.PAIRS, family, known, watcher, local.views)
-        if not reason:
+        if not reason and self.keep_invariants:
             relation = Relation([pairs.views])
-            views = self._related_views(family, local.system, relation) if self.keep_invariants else local.views
-            self._is_proved(_Examined(local.system, views), family, watcher, relation)
+            related = Related([pairs], self._related_views(family, local.system, relation))
+            if related.shown(watcher):
+                self.uncertified.add(watcher.anomaly)
+            else:
+                self._is_proved(related.messages, family, watcher, relation)
         return reason
 
     def _is_proved(
@@ -287,29 +313,13 @@ class _Run:
 
     def _related(self, family: Family, whole: System) -> Related:
         """The views of related messages, which are kept for the next one that watches."""
-        if self._of_relation is None or self._of_relation[0] != family:
-            self._of_relation = None
-            try:
-                self._of_relation = family, self._examined_related(family, whole)
-            except NotProvedError as reason:
-                self._of_relation = family, reason
-        found = self._of_relation[1]
-        if isinstance(found, NotProvedError):
-            raise found
-        return found
+        return self._relations.of(family, lambda: self._examined_related(family, whole))
 
     def _of_local(self, family: Family, whole: System) -> _Examined:
         """The local views of all machines, which are kept for the next one that asks."""
-        if self._local is None or self._local[0] != family:
-            self._local = None
-            try:
-                self._local = family, self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
-            except NotProvedError as reason:
-                self._local = family, reason
-        found = self._local[1]
-        if isinstance(found, NotProvedError):
-            raise found
-        return found
+        return self._local.of(
+            family, lambda: self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
+        )
 
     def _examined_related(self, family: Family, whole: System) -> Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
@@ -368,16 +378,9 @@ class _Run:
 
     def _of_everything(self, level: Level, family: Family, whole: System) -> _Examined:
         """The views of all machines, which are kept for the next one that watches."""
-        if self._whole is None or self._whole[:2] != (level, family):
-            self._whole = None
-            try:
-                self._whole = level, family, self._examined(level, family, whole, everything(whole), self._most(level))
-            except NotProvedError as reason:
-                self._whole = level, family, reason
-        found = self._whole[2]
-        if isinstance(found, NotProvedError):
-            raise found
-        return found
+        return self._whole.of(
+            (level, family), lambda: self._examined(level, family, whole, everything(whole), self._most(level))
+        )
 
     def _examined(  # noqa: PLR0913, PLR0917 - a level of a system, what is known of it, and how many views
         self,

@@ -10,7 +10,7 @@ import pytest
 from ackfsm import cli, explore
 from ackfsm.network import Bounds
 from ackfsm.terms import Fault, InputError
-from ackfsm.unbounded import Decision, Level, decide
+from ackfsm.unbounded import Decision, Level, Proof, _decide, decide, prove
 from model_tests.support.tables import shipped
 
 BROKER = frozenset({Fault.BROKER_KILL})
@@ -47,6 +47,22 @@ def test_what_two_messages_show_has_their_witness() -> None:
 def test_an_order_takes_what_relates_messages() -> None:
     (reorder,) = decided("jms", {}, "reorder").findings.values()
     assert (reorder.reachable, reorder.level) == (False, Level.RELATED)
+
+
+@pytest.mark.parametrize(("max_states", "least"), [(None, 2), (20, 1)])
+def test_one_message_is_proved_of_only_where_its_search_was_stopped(
+    monkeypatch: pytest.MonkeyPatch, max_states: int | None, least: int
+) -> None:
+    asked: list[int] = []
+
+    def noted(*of: Any, **more: Any) -> Proof:
+        asked.append(more["least"])
+        return prove(*of, **more)
+
+    monkeypatch.setattr(_decide, "prove", noted)
+    bounds = Bounds(messages=1, faults=frozenset({Fault.CONSUMER_LINK_LOSS}), max_faults=None)
+    decide(shipped(), shipped().configure("jms"), bounds, only=["phantom", "reorder"], max_states=max_states)
+    assert set(asked) == {least}
 
 
 def test_what_a_limit_stops_is_undecided() -> None:

@@ -29,6 +29,7 @@ _FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.PRODUCER_LINK_LOSS})
     ],
 )
 def test_few_machines_prove_what_all_prove(profile: str, settings: dict[str, object]) -> None:
+    """All machines are tried with so many views too, where few do not prove it."""
     configuration = shipped().configure(profile, settings)
     few, every = (
         prove(shipped(), configuration, faults=_FEW, levels=[Level.CHAOS], localize=localize, max_states=100_000)
