@@ -7,6 +7,7 @@ last: the *cause*, and one of the pairs is that of the message and its cause.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,11 +19,10 @@ from ackfsm.unbounded._watching import Graph, moving, watching_columns
 
 __all__ = ["NOTHING", "Causes", "Waiting", "caused_states"]
 
-Tracked = npt.NDArray[np.bool_]
-"""For each view, state of what watches, and 0 or 1: whether the other message of the view is the cause."""
+Bits = npt.NDArray[np.int64]
 
-
-Flags = npt.NDArray[np.bool_]
+_MOST_AT_ONCE = 62
+"""So many causes are looked for in one pass, a bit for each."""
 
 
 class Waiting(NamedTuple):
@@ -62,76 +62,102 @@ class Causes:
         """The causes of what messages wait for, whatever watches them."""
         self._graph = graph
         self._table = table
+        self._of_machines = [
+            {state: states for state in range(len(each.states)) if (states := caused_states(each, state)) is not None}
+            for each in graph.views.spaces.system.message
+        ]
+        every = [
+            *(Waiting(n, states) for n, of_machine in enumerate(self._of_machines) for states in of_machine.values()),
+            *(waiting for state in range(len(table.states)) if (waiting := self.of_mark(state)) is not None),
+        ]
+        self._number = {waiting: number for number, waiting in enumerate(dict.fromkeys(every))}
         self._among: dict[tuple[Waiting, int], tuple[set[int], set[int]]] = {}
-        self._known: dict[tuple[int, int], frozenset[int] | None] = {}
-        self._tracked: dict[Waiting, tuple[Tracked, Tracked]] = {}
+        self._found: dict[tuple[int, int], Bits] = {}
 
     def waiting(self, message: int, state: int) -> list[Waiting]:
         """All of which a message in this state, with what watches it in ``state``, has a cause."""
-        spaces = self._graph.views.spaces
+        states = self._graph.views.spaces.message.states[message].tolist()
         found = [
-            Waiting(machine, states)
-            for machine in range(len(spaces.system.message))
-            if (states := self._caused(machine, int(spaces.message.states[message, machine]))) is not None
+            Waiting(machine, of_machine[state])
+            for machine, (of_machine, state) in enumerate(zip(self._of_machines, states, strict=True))
+            if state in of_machine
         ]
         mine = self.of_mark(state)
         return found if mine is None else [*found, mine]
-
-    def _caused(self, machine: int, state: int) -> frozenset[int] | None:
-        if (machine, state) not in self._known:
-            table = self._graph.views.spaces.system.message[machine]
-            self._known[machine, state] = caused_states(table, state)
-        return self._known[machine, state]
 
     def of_mark(self, state: int) -> Waiting | None:
         """The states that what watches is brought into by others, if ``state`` is one of them."""
         states = caused_states(self._table, state)
         return None if states is None else Waiting(None, states)
 
-    def tracked(self, waiting: Waiting) -> tuple[Tracked, Tracked]:
-        """For the message in each of the two slots, where the other one is the cause."""
-        if waiting not in self._tracked:
-            first, second = (self._find(waiting, slot) for slot in (0, 1))
-            self._tracked[waiting] = first, second
-        return self._tracked[waiting]
+    def has(self, waiting: Waiting, state: int) -> bool:
+        """Whether the other message is the cause in some view with what watches in a state."""
+        return any(bool((found[:, state] & bit).any()) for found, bit in self._tracked(waiting))
+
+    def _tracked(self, waiting: Waiting) -> Iterator[tuple[Bits, int]]:
+        """For the message in each of the two slots, for each view and state of what watches, where it has causes.
+
+        They are bits; with the one that is asked for.
+        """
+        part, bit = divmod(self._number[waiting], _MOST_AT_ONCE)
+        for slot in (0, 1):
+            if (part, slot) not in self._found:
+                self._found[part, slot] = self._find(part, slot)
+            yield self._found[part, slot], 1 << bit
 
     def beside(self, waiting: Waiting, machines: int, message: int, state: int) -> tuple[set[int], set[int]]:
         """The states of causes before a message in this state, and of those behind it."""
         views = self._graph.views
         found: list[set[int]] = []
-        for slot in (1, 0):
-            of_views = self.tracked(waiting)[slot][:, state, 1]
-            same = of_views & (views.machines == machines) & (views.slots[slot] == message)
-            found.append(set(views.slots[1 - slot][same].tolist()))
-        return found[0], found[1]
+        for slot, (tracked, bit) in enumerate(self._tracked(waiting)):
+            same = np.flatnonzero((views.machines == machines) & (views.slots[slot] == message))
+            of_views = tracked[same, state] & bit != 0
+            found.append(set(views.slots[1 - slot][same[of_views]].tolist()))
+        return found[1], found[0]
 
     def among(self, waiting: Waiting, machines: int) -> tuple[set[int], set[int]]:
         """The states of causes before, and of those behind, any message that waits so in this state of the system."""
         if (waiting, machines) not in self._among:
             views = self._graph.views
+            here = np.flatnonzero(views.machines == machines)
             found: list[set[int]] = []
-            for slot in (1, 0):
-                here = self.tracked(waiting)[slot][:, :, 1].any(axis=1) & (views.machines == machines)
-                found.append(set(views.slots[1 - slot][here].tolist()))
-            self._among[waiting, machines] = found[0], found[1]
+            for slot, (tracked, bit) in enumerate(self._tracked(waiting)):
+                of_views = (tracked[here] & bit).any(axis=1)
+                found.append(set(views.slots[1 - slot][here[of_views]].tolist()))
+            self._among[waiting, machines] = found[1], found[0]
         return self._among[waiting, machines]
 
-    def _find(self, waiting: Waiting, slot: int) -> Tracked:
+    def _find(self, part: int, slot: int) -> Bits:
+        """For each view and state of what watches, where it has its cause in the view: a bit for each of a part."""
         graph, size = self._graph, len(self._table.states)
+        asked = {
+            waiting: 1 << number % _MOST_AT_ONCE
+            for waiting, number in self._number.items()
+            if number // _MOST_AT_ONCE == part
+        }
         columns = watching_columns(graph.views, self._table, slot)
-        by_other = np.array([step.roles[1 - slot] is Role.OWN for step in graph.views.steps])
-        inside = self._inside(waiting, slot)
-        reached = np.zeros(len(graph.views) * size * 2, np.bool_)
-        _compiled.track(
-            *(graph.edges, columns, moving(columns), by_other, inside, reached),
-            *(np.empty(len(reached), np.int64), (graph.views.first * size + self._table.initial) * 2),
+        by_other = np.array([-(step.roles[1 - slot] is Role.OWN) for step in graph.views.steps], np.int64)
+        of_states = np.array(
+            [sum(bit for each, bit in asked.items() if each.machine is None and q in each.states) for q in range(size)],
+            np.int64,
         )
-        return reached.reshape(len(graph.views), size, 2)
+        room, first = len(graph.views) * size, graph.views.first * size + self._table.initial
+        found = np.zeros((room, 2), np.int64)
+        found[first, 0] = sum(asked.values())
+        circle, is_waiting = np.empty(room, np.int64), np.zeros(room, np.bool_)
+        circle[0], is_waiting[first] = first, True
+        _compiled.track(
+            *(graph.edges, columns, moving(columns), by_other, self._inside(asked, slot), of_states),
+            *(found, (circle, is_waiting)),
+        )
+        return np.ascontiguousarray(found[:, 1]).reshape(len(graph.views), size)
 
-    def _inside(self, waiting: Waiting, slot: int) -> npt.NDArray[np.bool_]:
-        """For each view and state of what watches, whether the machine is in the states that others bring it into."""
-        size, views = len(self._table.states), self._graph.views
-        if waiting.machine is None:
-            return np.tile(np.isin(np.arange(size), list(waiting.states)), len(views))
-        of_messages = views.spaces.message.states[views.slots[slot], waiting.machine]
-        return np.repeat(np.isin(of_messages, list(waiting.states)), size)
+    def _inside(self, asked: Mapping[Waiting, int], slot: int) -> Bits:
+        """For each view the machines of the message that are in states that others bring them into, as bits."""
+        views = self._graph.views
+        states = views.spaces.message.states
+        of_messages = np.zeros(len(states), np.int64)
+        for waiting, bit in asked.items():
+            if waiting.machine is not None:
+                of_messages |= np.where(np.isin(states[:, waiting.machine], list(waiting.states)), bit, 0)
+        return of_messages[views.slots[slot]]

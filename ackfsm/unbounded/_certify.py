@@ -32,8 +32,9 @@ def invariant_of(
     system = views.spaces.system
     ghosts = [ghost.ghost for ghost in system.ghosts]
     kept = [number for number in range(len(system.message)) if number not in ghosts]
-    machines, (machine_of_view,) = _renumbered([views.machines])
-    messages, of_slots = _renumbered(views.slots)
+    of_system, *of_messages = views.of_all_states()
+    machines, (machine_of_view,) = _renumbered([of_system])
+    messages, of_slots = _renumbered(of_messages)
     least, most = _range(views.level, family)
     return Invariant(
         level=certificates.Level(views.level.value),

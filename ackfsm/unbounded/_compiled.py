@@ -9,16 +9,17 @@ from ackfsm.numba_cache import compiled
 from ackfsm.unbounded import _kernel
 
 __all__ = [
-    "add_state",
+    "add_states",
     "begin",
     "close",
-    "count_edges",
+    "expand_all",
     "find_edges",
     "gather",
     "index_of",
     "look_up",
     "look_up_states",
     "number_of",
+    "refine",
     "spread",
     "trace",
     "track",
@@ -35,16 +36,18 @@ for _function in (
     _compiled(_function)
 
 _compiled(_kernel.expand)
+expand_all = _compiled(_kernel.expand_all)
+refine = _compiled(_kernel.refine)
 look_up = _compiled(_kernel.look_up)
 look_up_states = _compiled(_kernel.look_up_states)
 begin = _compiled(_kernel.begin)
 number_of = _compiled(_kernel.number_of)
-add_state = _compiled(_kernel.add_state)
+_compiled(_kernel.add_state)
+add_states = _compiled(_kernel.add_states)
 index_of = _compiled(_kernel.index_of)
 close = _compiled(_kernel.close)
 gather = _compiled(_kernel.gather)
 spread = _compiled(_kernel.spread)
-count_edges = _compiled(_kernel.count_edges)
 find_edges = _compiled(_kernel.find_edges)
 watch = _compiled(_kernel.watch)
 trace = _compiled(_kernel.trace)

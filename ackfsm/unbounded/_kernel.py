@@ -13,17 +13,18 @@ __all__ = [
     "PartArrays",
     "StepArrays",
     "ViewArrays",
-    "add_state",
+    "add_states",
     "begin",
     "close",
-    "count_edges",
     "expand",
+    "expand_all",
     "find_edges",
     "gather",
     "index_of",
     "look_up",
     "look_up_states",
     "number_of",
+    "refine",
     "spread",
     "trace",
     "track",
@@ -209,6 +210,14 @@ def add_state(part: PartArrays, states: Any) -> int:
     return int(number)
 
 
+def add_states(part: PartArrays, rows: Any, numbers: Any, position: int) -> int:
+    """Put the numbers of the states in ``rows`` into ``numbers``, from ``position`` on; where there is no more room."""
+    while position < len(rows) and part.used[0] < len(part.hashes):
+        numbers[position] = add_state(part, rows[position])
+        position += 1
+    return position
+
+
 def expand(part: PartArrays, number: int) -> bool:
     """See to it that the next states of ``number`` are known; false if there is no room for them."""
     if part.expanded[number]:
@@ -236,6 +245,45 @@ def expand(part: PartArrays, number: int) -> bool:
         else:
             part.after[number, step] = number
     return True
+
+
+def expand_all(part: PartArrays, position: int, last: int) -> int:
+    """Expand the numbers from ``position`` up to ``last``; where to go on when there is more room."""
+    for number in range(position, last):
+        if not expand(part, number):
+            return number
+    return last
+
+
+def refine(after: Any, classes: Any, finer: Any, table: Any) -> int:
+    """Split ``classes`` of states by the classes that they lead to, into ``finer``; how many those are.
+
+    ``table`` is empty.  A class has the number of its first state.
+    """
+    found, size, steps = 0, len(table) - 1, after.shape[1]
+    for number in range(len(after)):
+        hashed = hash_of(classes[number])
+        for step in range(steps):
+            leads_to = after[number, step]
+            if leads_to >= 0:
+                hashed = (hashed + share_of(step, classes[leads_to])) & _POSITIVE
+        at = hash_of(hashed) & size
+        while table[at] >= 0:
+            first = table[at]
+            same = classes[first] == classes[number]
+            for step in range(steps):
+                mine, its = after[number, step], after[first, step]
+                if (mine < 0) != (its < 0) or (mine >= 0 and classes[mine] != classes[its]):
+                    same = False
+                    break
+            if same:
+                break
+            at = (at + 1) & size
+        if table[at] < 0:
+            table[at] = number
+            found += 1
+        finer[number] = table[at]
+    return found
 
 
 def index_of(packed: Any, table: Any, value: int) -> int:
@@ -431,26 +479,23 @@ def has_bit(words: Any, place: int, event: int) -> bool:
     return bool((words[place, event // _WORD] >> (event % _WORD)) & 1)
 
 
-def count_edges(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
-    system: PartArrays, message: PartArrays, steps: StepArrays, views: ViewArrays, targets: Any, first: Any
-) -> None:
-    """How many steps the views before each one have that lead to another one."""
-    count = 0
-    for position in range(views.used[0]):
-        first[position] = count
-        view = views.packed[position]
-        find_targets(system, message, steps, view, 1, views.done[position], targets)
-        for target in targets:
-            count += target >= 0 and target != view
-    first[views.used[0]] = count
-
-
 def find_edges(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
-    system: PartArrays, message: PartArrays, steps: StepArrays, views: ViewArrays, targets: Any, edges: Edges
-) -> bool:
-    """The steps between views, where they lead, and those that change nothing; false if one leads to none of them."""
-    edge = 0
-    for position in range(views.used[0]):
+    system: PartArrays,
+    message: PartArrays,
+    steps: StepArrays,
+    views: ViewArrays,
+    targets: Any,
+    edges: Edges,
+    position: int,
+) -> int:
+    """The steps from view ``position`` on, where they lead, and those that change nothing.
+
+    The view that is not done for want of room, or their number; less than 0 if one leads to none of them.
+    """
+    edge = edges.first[position]
+    while position < views.used[0]:
+        if edge + len(targets) > len(edges.step):
+            return position
         view = views.packed[position]
         find_targets(system, message, steps, view, 1, views.done[position], targets)
         for step in range(len(targets)):
@@ -459,11 +504,13 @@ def find_edges(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
             elif targets[step] >= 0:
                 found = index_of(views.packed, views.table, targets[step])
                 if found < 0:
-                    return False
+                    return -1
                 edges.step[edge] = step
                 edges.target[edge] = found
                 edge += 1
-    return True
+        position += 1
+        edges.first[position] = edge
+    return position
 
 
 def watch(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
@@ -493,33 +540,45 @@ def watch(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
 
 
 def track(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
-    edges: Edges, columns: Any, moves: Any, by_other: Any, inside: Any, reached: Any, stack: Any, start: int
+    edges: Edges, columns: Any, moves: Any, by_other: Any, inside: Any, states_inside: Any, found: Any, waiting: Any
 ) -> None:
-    """As :func:`watch`, with one more bit: whether the other message of the view is the cause.
+    """As :func:`watch`, with a bit for each of many questions: whether the other message of the view is the cause.
 
-    ``inside`` says for each view and state of what watches whether some machine is in the states that others bring it
-    into; a step of ``by_other`` is the other message's own.
+    ``inside`` and ``states_inside`` say for each view, and each state of what watches, in which questions it is one
+    that others bring about; a step of ``by_other`` is the other message's own.  ``found`` has for each state of the
+    product the questions in which it is reached without the cause, and with it; the first state is set.  ``waiting``
+    has room for a circle of states, each at most once, and whether a state is in it.
     """
     alternatives, size = columns.shape[0], columns.shape[2]
-    reached[start] = True
-    stack[0], height = start, 1
-    while height > 0:
-        height -= 1
-        before, tracked = stack[height] // 2, stack[height] % 2
-        view, state = before // size, before % size
+    circle, is_waiting = waiting
+    position, used, room = 0, 1, len(circle)
+    while position < used:
+        current = circle[position % room]
+        position += 1
+        is_waiting[current] = False
+        view, state = current // size, current % size
+        without, with_it = found[current, 0], found[current, 1]
+        outside = ~(inside[view] | states_inside[state])
         for i in range(edges.first[view], edges.first[view + 1] + len(moves)):
             edge = i < edges.first[view + 1]
             step = edges.step[i] if edge else moves[i - edges.first[view + 1]]
             if edge or has_bit(edges.stays, view, step):
                 after_view = edges.target[i] if edge else view
                 for alternative in range(alternatives):
-                    target = after_view * size + columns[alternative, step, state]
-                    is_cause = inside[target] and (tracked == 1 if inside[before] else by_other[step])
-                    target = target * 2 + is_cause
-                    if not reached[target]:
-                        reached[target] = True
-                        stack[height] = target
-                        height += 1
+                    after_state = columns[alternative, step, state]
+                    target = after_view * size + after_state
+                    is_inside = inside[after_view] | states_inside[after_state]
+                    begins = is_inside & outside & by_other[step]
+                    then_with = is_inside & (with_it | (without & begins))
+                    then_without = (without & ~begins) | (with_it & ~is_inside)
+                    news = (then_with & ~found[target, 1]) | (then_without & ~found[target, 0])
+                    if news != 0:
+                        found[target, 0] |= then_without
+                        found[target, 1] |= then_with
+                        if not is_waiting[target]:
+                            is_waiting[target] = True
+                            circle[used % room] = target
+                            used += 1
 
 
 def trace(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays

@@ -179,6 +179,7 @@ class _Run:
         self.localize = localize
         self.invariants: list[Invariant] = []
         self.uncertified: set[str] = set()
+        self._systems: dict[Family, tuple[System, tuple[Watcher, ...]]] = {}
         self._whole = _Last[_Examined]()
         self._local = _Last[_Examined]()
         self._relations = _Last[Related]()
@@ -198,18 +199,16 @@ class _Run:
     def _families(self) -> tuple[Family, ...]:
         """The families of the configuration: neighbours with the same columns in it are one."""
         machines = [*self.scope.specification.machines.values(), *(monitor.machine for _, monitor in self.observers)]
-        found: list[tuple[Family, object]] = []
         for family in families(self.scope.specification, machines, self.least):
             system = system_of(self.scope, family)
-            columns = (
-                dataclasses.replace(system, family=Family(1, None)),
-                watchers_of(self.scope, system, self.observers),
-            )
-            if found and found[-1][1] == columns:
-                found[-1] = (Family(found[-1][0].least, family.most), columns)
-            else:
-                found.append((family, columns))
-        return tuple(family for family, _ in found)
+            watchers = watchers_of(self.scope, system, self.observers)
+            last = next(reversed(self._systems), None)
+            known = None if last is None else self._systems[last]
+            if last is not None and known == (dataclasses.replace(system, family=last), watchers):
+                del self._systems[last]
+                family = Family(last.least, family.most)  # noqa: PLW2901 - it is joined to the one before it
+            self._systems[family] = dataclasses.replace(system, family=family), watchers
+        return tuple(self._systems)
 
     def _of_family(self, family: Family) -> dict[str, Verdict]:
         """The verdict for each anomaly over the systems of one family."""
@@ -248,9 +247,8 @@ class _Run:
 
     def _of_anomaly(self, level: Level, family: Family, name: str) -> str:
         """Why an anomaly is not proved; empty where none of the machines that watch for it shows it."""
-        whole = system_of(self.scope, family)
-        observers = [each for each in self.observers if str(each[0]) == name]
-        reasons = (self._of_watcher(level, family, whole, each) for each in watchers_of(self.scope, whole, observers))
+        whole, watchers = self._systems[family]
+        reasons = (self._of_watcher(level, family, whole, each) for each in watchers if each.anomaly == name)
         return next(filter(None, reasons), "")
 
     def _of_watcher(self, level: Level, family: Family, whole: System, watcher: Watcher) -> str:
@@ -295,7 +293,7 @@ class _Run:
         reason, pairs = self._localized(Level.PAIRS, family, known, watcher, local.views)
         if not reason and self.keep_invariants:
             relation = Relation([pairs.views])
-            related = Related([pairs], self._related_views(family, local.system, relation))
+            related = Related([pairs], self._related_views(family, local, relation))
             if related.shown(watcher):
                 self.uncertified.add(watcher.anomaly)
             else:
@@ -326,11 +324,17 @@ class _Run:
         local = self._of_local(family, whole)
         of_local = _with_ghosts_of(whole, local.system)
         parts, relation = self._relation(family, of_local, relating(whole), local.views)
-        return Related(parts, self._related_views(family, local.system, relation))
+        return Related(parts, self._related_views(family, local, relation))
 
-    def _related_views(self, family: Family, system: System, relation: Relation) -> RelatedViews:
+    def _related_views(self, family: Family, local: _Examined, relation: Relation) -> RelatedViews:
+        spaces = Spaces(local.system)
         views = RelatedViews(
-            Spaces(system), relation, third=family.has_several, max_states=self._most_related, progress=self.progress
+            spaces,
+            relation,
+            third=family.has_several,
+            max_states=self._most_related,
+            progress=self.progress,
+            halves=halves_of(local.views, spaces, relation),
         )
         self._count(Level.RELATED, views)
         return views
@@ -509,7 +513,7 @@ def _is_marked(reached: Sequence[Reached], causes: Causes | None, state: int) ->
     if not any(of_slot[:, state].any() for of_slot in reached):
         return False
     mine = None if causes is None or len(reached) == 1 else causes.of_mark(state)
-    return causes is None or mine is None or any(of_slot[:, state, 1].any() for of_slot in causes.tracked(mine))
+    return causes is None or mine is None or causes.has(mine, state)
 
 
 def _is_within_a_bound(examined: _Examined, watcher: Watcher) -> bool:

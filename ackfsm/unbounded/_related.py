@@ -15,22 +15,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ackfsm.unbounded._causes import Causes
+from ackfsm.unbounded._causes import Causes, caused_states
 from ackfsm.unbounded._columns import System
 from ackfsm.unbounded._letters import Letters
 from ackfsm.unbounded._localize import Kept, everything
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._spaces import Ints, Space, distinct_rows, empty_lookup, with_room
 from ackfsm.unbounded._steps import Level, Spaces
-from ackfsm.unbounded._tables import Role
+from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._views import Views, Words
 from ackfsm.unbounded._words import Letter, best_letters, letters_at_rest, supported, word_exists
 
 __all__ = ["RelatedRest", "RelatedViews", "Relation", "halves_of", "relating"]
 
 Flags = npt.NDArray[np.bool_]
-Packed = npt.NDArray[np.uint8]
-
 _BYTE = 8
 _HIGHEST = 1 << (_BYTE - 1)
 
@@ -65,26 +63,44 @@ def relating(system: System) -> tuple[Sequence[Kept], ...]:
     )
 
 
-def halves_of(local: Views, spaces: Spaces) -> Flags:
+def halves_of(local: Views, spaces: Spaces, relation: Relation | None = None) -> Flags:
     """For each state of the system in ``spaces`` the states of a message that ``local`` views have it met with.
 
-    The states of ``spaces`` are parts of those of the views; they get their numbers here.
+    The states of ``spaces`` are parts of those of the views; they get their numbers here, and those of a message that
+    no step tells apart are made one.  A ``relation`` has to tell as much of them.
     """
-    of_system, system_states = _parts(local.spaces.machines, spaces.machines)
-    of_message, message_states = _parts(local.spaces.message, spaces.message)
-    system, message = spaces.machines.add(system_states), spaces.message.add(message_states)
-    found = np.zeros((int(system.max()) + 1, int(message.max()) + 1), np.bool_)
-    found[system[of_system[local.machines]], message[of_message[local.slots[0]]]] = True
+    system = _added(spaces.machines, local.spaces.machines, local.machines)
+    message = _added(spaces.message, local.spaces.message, local.slots[0])
+    found = np.zeros((len(spaces.machines), len(spaces.message)), np.bool_)
+    found[system, message] = True
+    spaces.message.merge(_told_apart(spaces, relation))
     return found
 
 
-def _parts(whole: Space, part: Space) -> tuple[Ints, npt.NDArray[np.int16]]:
-    """The distinct states of the machines of ``part`` among those of ``whole``, and for each of the latter which."""
-    states = _columns(whole, part)
-    if not states.shape[1]:
-        return np.zeros(len(states), np.int64), states[:1]
-    distinct, which = distinct_rows(states)
-    return which, distinct
+def _added(part: Space, whole: Space, met: Ints) -> Ints:
+    """The numbers that states ``met`` of ``whole`` have in ``part``, which has some of its machines."""
+    numbers, which = np.unique(met, return_inverse=True)
+    states, of_number = distinct_rows(_columns(whole, part)[numbers])
+    return part.add(states)[of_number][which]
+
+
+def _told_apart(spaces: Spaces, relation: Relation | None) -> Ints:
+    """For each state of a message what words ask of it, beside the steps: ghosts, and where others have brought it."""
+    if relation is None:
+        states = [
+            np.array(_causes_in(table))[spaces.message.states[:, number]]
+            for number, table in enumerate(spaces.message.tables)
+        ]
+    else:
+        states = [_numbers(spaces.message, part.spaces.message) for part in relation.parts]
+    ghosts = [spaces.message.states[:, ghost.ghost] for ghost in spaces.system.ghosts]
+    return np.stack([*states, *ghosts, np.zeros(len(spaces.message), np.int64)], axis=1)
+
+
+def _causes_in(table: Table) -> list[int]:
+    """For each state of a machine a number for the states that others have brought it into with that one."""
+    found = [caused_states(table, state) for state in range(len(table.states))]
+    return [found.index(each) for each in found]
 
 
 def _columns(whole: Space, part: Space) -> npt.NDArray[np.int16]:
@@ -98,25 +114,33 @@ class Relation:
 
     def __init__(self, parts: Sequence[Views]) -> None:
         self.parts = tuple(parts)
-        self._together = tuple(map(_table_of, parts))
+        self._together = tuple(map(_Together, parts))
 
     def known(self, spaces: Spaces) -> Known:
         """What it knows of the states in ``spaces``."""
         return Known(self.parts, self._together, spaces)
 
 
-def _table_of(pairs: Views) -> Packed:
-    """For each state of the system, of an earlier message and of a later one (packed) whether there is such a pair.
+class _Together:
+    """The pairs of a part, as a table.  ``places`` are those of the states of a message; the last one is of no pair."""
 
-    The last number of each stands for what no pair has met.
-    """
-    system, message = len(pairs.spaces.machines) + 1, len(pairs.spaces.message) + 1
-    if system * message * message > _MOST_PAIRS:
-        raise NotProvedError(f"there are more than {_MOST_PAIRS:,} pairs of states in a relation of messages")
-    found = np.zeros((system, message, -(-message // _BYTE)), np.uint8)
-    earlier, later = pairs.slots
-    np.bitwise_or.at(found, (pairs.machines, earlier, later // _BYTE), (_HIGHEST >> later % _BYTE).astype(np.uint8))
-    return found
+    def __init__(self, pairs: Views) -> None:
+        earlier, later = pairs.slots
+        met: Ints = np.unique(np.concatenate([earlier, later]))
+        self.places = np.full(len(pairs.spaces.message) + 1, len(met), np.int64)
+        self.places[met] = np.arange(len(met))
+        system, message = len(pairs.spaces.machines) + 1, len(met) + 1
+        if system * message * message > _MOST_PAIRS:
+            raise NotProvedError(f"there are more than {_MOST_PAIRS:,} pairs of states in a relation of messages")
+        self._found = np.zeros((system, message, -(-message // _BYTE)), np.uint8)
+        later = self.places[later]
+        bits = (_HIGHEST >> later % _BYTE).astype(np.uint8)
+        np.bitwise_or.at(self._found, (pairs.machines, self.places[earlier], later // _BYTE), bits)
+
+    def among(self, machines: int, messages: Ints) -> Flags:
+        """Whether two of these states of a message are met in a state of the system, the one of the row earlier."""
+        places = self.places[messages]
+        return np.unpackbits(self._found[machines, places], axis=1)[:, places].view(np.bool_)
 
 
 class Known:
@@ -125,7 +149,7 @@ class Known:
     States of a message of which all parts know the same are of one *class*.
     """
 
-    def __init__(self, parts: Sequence[Views], tables: Sequence[Packed], spaces: Spaces) -> None:
+    def __init__(self, parts: Sequence[Views], tables: Sequence[_Together], spaces: Spaces) -> None:
         self._tables = tables
         self._system = [_numbers(spaces.machines, part.spaces.machines) for part in parts]
         messages = [_numbers(spaces.message, part.spaces.message) for part in parts]
@@ -137,9 +161,7 @@ class Known:
         """Whether messages of two classes may be in a system in this state, the one of the row earlier."""
         found = np.ones((len(classes), len(classes)), np.bool_)
         for number, table in enumerate(self._tables):
-            of_part = self._classes[classes, number]
-            rows = np.unpackbits(table[self._system[number][machines], of_part], axis=1)
-            found &= rows[:, of_part].view(np.bool_)
+            found &= table.among(self._system[number][machines], self._classes[classes, number])
         return found
 
     def in_part(self, number: int, machines: int, of_class: int) -> tuple[int, int]:
@@ -155,7 +177,7 @@ def _numbers(whole: Space, part: Space) -> Ints:
 class RelatedViews(Views):
     """Views of one message, in which another one takes part only if it may be beside that message by a relation."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as for views, and a relation
         self,
         spaces: Spaces,
         relation: Relation,
@@ -163,9 +185,10 @@ class RelatedViews(Views):
         third: bool,
         max_states: int,
         progress: Callable[[int], None] | None = None,
+        halves: Flags | None = None,
     ) -> None:
         self.relation = relation
-        super().__init__(spaces, Level.RELATED, third=third, max_states=max_states, progress=progress)
+        super().__init__(spaces, Level.RELATED, third=third, max_states=max_states, progress=progress, halves=halves)
 
     def _gather(self, position: int) -> int:
         """Find what messages own that may be beside each one; all anew, since there may be more of each class."""

@@ -46,6 +46,8 @@ class Space:
             column=np.array([0, *itertools.accumulate(map(len, columns))], np.int64)[:-1],
             columns=np.array([state for column in columns for state in column], np.int16),
         )
+        self.kept: Ints | None = None
+        """For each number the one that is kept of the states that are one with it, once some have been made one."""
         _compiled.begin(self.arrays, np.array([table.initial for table in tables], np.int16))
 
     def __len__(self) -> int:
@@ -68,17 +70,43 @@ class Space:
 
     def add(self, states: npt.NDArray[np.int16]) -> Ints:
         """The numbers of these states, a row for each; new ones for those that were not met."""
-        numbers = np.zeros(len(states), np.int64)
-        for position, row in enumerate(states):
+        numbers, position = np.zeros(len(states), np.int64), 0
+        while position < len(states):
             self.make_room()
-            numbers[position] = _compiled.add_state(self.arrays, row)
+            position = _compiled.add_states(self.arrays, states, numbers, position)
         return numbers
 
     def numbers_of(self, states: npt.NDArray[np.int16]) -> Ints:
-        """The numbers of these states, a row for each; -1 for those that were not met."""
+        """The numbers that are kept for these states, a row for each; -1 for those that were not met."""
         distinct, of_row = distinct_rows(states)
         numbers = np.array([_compiled.number_of(self.arrays, row) for row in distinct], np.int64)
-        return numbers[of_row]
+        return self.kept_for(numbers)[of_row]
+
+    def kept_for(self, numbers: Ints) -> Ints:
+        """For each of these numbers, or -1, the one that is kept of the states that are one with it."""
+        return numbers if self.kept is None else np.where(numbers < 0, numbers, self.kept[numbers])
+
+    def merge(self, keys: Ints) -> None:
+        """Make one of the states that have the same of ``keys`` (a row for each), and will have by whatever steps.
+
+        Of those that are one the first is kept, and every step to one of them leads to it.  What a step leads to that
+        has no number yet is not told apart: it must not be met.
+        """
+        met = len(keys)
+        position = 0
+        while position < met:
+            self.make_room()
+            position = _compiled.expand_all(self.arrays, position, met)
+        unknown = np.full((1, self.after.shape[1]), REFUSED, np.int32)
+        after = np.minimum(np.concatenate([self.after[:met], unknown]), met)
+        classes, finer, count = np.append(distinct_rows(keys)[1], met), np.zeros(met + 1, np.int64), 0
+        while (found := _compiled.refine(after, classes, finer, empty_lookup(met + 1))) > count:
+            classes, finer, count = finer, classes, found
+        kept = np.arange(len(self))
+        kept[:met] = classes[:met]
+        rows = self.after[:met]
+        self.arrays.after[:met] = np.where(rows == REFUSED, REFUSED, kept[rows])
+        self.kept = kept
 
     def make_room(self) -> None:
         """See to it that one more state can be expanded."""
@@ -127,7 +155,14 @@ _FEW_VALUES = 1 << 12
 
 def with_room(array: Any, more: int, value: int) -> Any:
     """``array`` with room for ``more`` rows, which are all ``value``."""
-    return np.concatenate([array, np.full((more, *array.shape[1:]), value, array.dtype)])
+    rows, *columns = array.shape
+    found = (
+        np.full((rows + more, *columns), value, array.dtype)
+        if value
+        else np.zeros((rows + more, *columns), array.dtype)
+    )
+    found[:rows] = array
+    return found
 
 
 def empty_lookup(room: int) -> npt.NDArray[np.int32]:

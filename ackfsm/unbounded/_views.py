@@ -32,6 +32,8 @@ _WORD = 64
 _ROOM = 1 << 10
 _BATCH = 1 << 16
 _NO_LIMIT = 1 << 40
+_EDGES_OF_A_VIEW = 8
+"""Room is made for so many steps of each view at first."""
 _NO_HALVES = np.zeros((0, 0), np.bool_)
 _POSITIONS = {
     1: ((Role.EARLIER,), (Role.LATER,)),
@@ -55,7 +57,7 @@ class Views:
     """The views of a level, as arrays: the state of the system's machines, and of the messages in each of the slots.
 
     If ``halves`` are given, for each state of the system those of a message that it is known to be met with, others are
-    left out.
+    left out.  Where states of a message were made one, views have the one that is kept.
     """
 
     def __init__(  # noqa: PLR0913 - a level of a system, and how much is looked at
@@ -74,7 +76,8 @@ class Views:
         self._max_states = max_states
         self._progress = progress
         self._words = (len(spaces.system.events) + _WORD - 1) // _WORD
-        self._step_arrays = _step_arrays(spaces, level, self.steps, _NO_HALVES if halves is None else halves)
+        self.halves = _NO_HALVES if halves is None else halves
+        self._step_arrays = _step_arrays(spaces, level, self.steps, _of_kept(self.halves, spaces.message))
         self.arrays = _first_view(level.slots, len(_POSITIONS[level.slots]), self._words)
         self._find()
 
@@ -96,6 +99,24 @@ class Views:
         """The state of each message of each view, the earlier one first."""
         return _slots(self.packed, self.level.slots)
 
+    def of_all_states(self) -> list[Ints]:
+        """As ``machines`` and ``slots``, with every state of a message that was made one with that of a view."""
+        parts = [self.machines, *self.slots]
+        if self.spaces.message.kept is None:
+            return parts
+        machines, messages = np.nonzero(self.halves)
+        kept = (machines << BITS) | self.spaces.message.kept[messages]
+        order = np.argsort(kept, kind="stable")
+        kept, messages = kept[order], messages[order]
+        for slot in range(1, len(parts)):
+            asked = (parts[0] << BITS) | parts[slot]
+            first = np.searchsorted(kept, asked)
+            number = np.searchsorted(kept, asked, side="right") - first
+            parts = [np.repeat(part, number) for part in parts]
+            within = np.arange(len(parts[0])) - np.repeat(np.cumsum(number) - number, number)
+            parts[slot] = messages[np.repeat(first, number) + within]
+        return parts
+
     @property
     def first(self) -> int:
         """Where the first view is: every machine in its first state."""
@@ -110,18 +131,21 @@ class Views:
 
         Raises :class:`ackfsm.terms.DefectError` if one of them leads out of the views, which should be closed.
         """
-        first = np.zeros(len(self) + 1, np.int64)
-        _compiled.count_edges(*self._all_arrays(), first)
+        room = _EDGES_OF_A_VIEW * len(self) + len(self.steps)
         edges = Edges(
-            first,
-            np.zeros(first[-1], np.int16),
-            np.zeros(first[-1], np.int32),
+            np.zeros(len(self) + 1, np.int64),
+            np.zeros(room, np.int16),
+            np.zeros(room, np.int32),
             np.zeros((len(self), (len(self.steps) + _WORD - 1) // _WORD), np.int64),
         )
-        if not _compiled.find_edges(*self._all_arrays(), edges):
-            raise DefectError(
-                "a step leads out of the views for any number of messages, which should be closed under it"
-            )
+        position = 0
+        while (position := _compiled.find_edges(*self._all_arrays(), edges, position)) < len(self):
+            if position < 0:
+                raise DefectError(
+                    "a step leads out of the views for any number of messages, which should be closed under it"
+                )
+            more = len(edges.step)
+            edges = edges._replace(step=with_room(edges.step, more, 0), target=with_room(edges.target, more, 0))
         return edges
 
     def _all_arrays(self) -> tuple[PartArrays, PartArrays, StepArrays, ViewArrays, Ints]:
@@ -245,6 +269,16 @@ class Views:
 def _slots(packed: Ints, slots: int) -> list[Ints]:
     mask = (1 << BITS) - 1
     return [(packed >> (BITS * (slots - 1 - slot))) & mask for slot in range(slots)]
+
+
+def _of_kept(halves: npt.NDArray[np.bool_], message: Space) -> npt.NDArray[np.bool_]:
+    """The halves of the states of a message that are kept: those of all that are one with it."""
+    if message.kept is None:
+        return halves
+    found = np.zeros_like(halves)
+    machines, messages = np.nonzero(halves)
+    found[machines, message.kept[messages]] = True
+    return found
 
 
 def _as_bits(space: Space, steps: Sequence[tuple[int, int]], words: int) -> Words:

@@ -109,7 +109,9 @@ def _related(name: str, which: int = 0) -> RelatedViews:
     for kept in relating(whole)[which]:
         spaces = Spaces(projected(whole, kept))
         parts.append(Views(spaces, Level.PAIRS, third=True, max_states=400_000, halves=halves_of(local, spaces)))
-    return RelatedViews(Spaces(whole), Relation(parts), third=True, max_states=400_000)
+    spaces, relation = Spaces(whole), Relation(parts)
+    halves = halves_of(local, spaces, relation)
+    return RelatedViews(spaces, relation, third=True, max_states=400_000, halves=halves)
 
 
 @pytest.mark.parametrize("which", [0, 1])

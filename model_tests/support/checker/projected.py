@@ -70,9 +70,14 @@ class Projection:
     def missing(self, views: Views, state: Concrete, ghosts: Mapping[int, Mapping[int, int]]) -> list[tuple[int, ...]]:
         """The messages, or pairs of them in their order, that ``views`` do not have in this state."""
         machines = views.spaces.machines.number(self.machines(state))
-        local = {m: views.spaces.message.number(self.message(state, m, ghosts[m])) for m in ghosts}
+        local = {m: self._kept(views, self.message(state, m, ghosts[m])) for m in ghosts}
         every = itertools.combinations(local, views.level.slots)
         return [some for some in every if not _has(views, machines, [local[m] for m in some])]
+
+    def _kept(self, views: Views, message: Local) -> int | None:
+        """The number of a state of a message, or of that which is kept of the states that were made one with it."""
+        number = views.spaces.message.number(message)
+        return None if number is None else int(views.spaces.message.kept_for(np.array([number]))[0])
 
 
 def _has(views: Views, machines: int | None, messages: list[int | None]) -> bool:

@@ -1,0 +1,133 @@
+"""Are states of a message made one only where nothing that is asked of them could ever tell them apart (lemma 9)?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ackfsm.terms import Fault
+from ackfsm.unbounded import Level, _compiled, prove
+from ackfsm.unbounded._causes import caused_states
+from ackfsm.unbounded._columns import Scope, System, system_of
+from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._localize import projected
+from ackfsm.unbounded._related import halves_of, relating
+from ackfsm.unbounded._spaces import Space, empty_lookup
+from ackfsm.unbounded._steps import Spaces
+from ackfsm.unbounded._views import Views
+from model_tests.support.tables import shipped
+
+_FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL})
+_CASES = [("jms", {}), ("qpid", {"prefetch": 5}), ("jms", {"resend_in_doubt": True})]
+_REFUSED, _NOT_MET = -1, -2
+
+
+def _system(profile: str, settings: dict[str, object]) -> System:
+    return system_of(Scope(shipped(), shipped().configure(profile, settings), _FEW), Family(3, None))
+
+
+def _pairs(whole: System) -> Views:
+    """The views of a relation with all the machines that it may know."""
+    local = Views(Spaces(whole), Level.LOCAL, third=True, max_states=400_000)
+    spaces = Spaces(projected(whole, relating(whole)[0][0]))
+    return Views(spaces, Level.PAIRS, third=True, max_states=700_000, halves=halves_of(local, spaces))
+
+
+def _coarsest(keys: Sequence[Hashable], after: Sequence[Sequence[int]]) -> list[int]:
+    """Of each number the first one that has the same key, and steps to numbers of which that is true."""
+    classes = [keys.index(key) for key in keys]
+    while True:
+        seen: dict[Hashable, int] = {}
+        rows = [
+            (mine, *(classes[to] if to >= 0 else to for to in row)) for mine, row in zip(classes, after, strict=True)
+        ]
+        finer = [seen.setdefault(row, number) for number, row in enumerate(rows)]
+        if finer == classes:
+            return finer
+        classes = finer
+
+
+@pytest.mark.parametrize(("profile", "settings"), _CASES)
+def test_states_of_a_message_that_are_made_one_are_the_coarsest_that_may_be(
+    profile: str, settings: dict[str, object]
+) -> None:
+    """They have the same ghosts, wait for the same causes, and so do those that follow them by whatever step."""
+    views = _pairs(_system(profile, settings))
+    message, ghosts = views.spaces.message, [ghost.ghost for ghost in views.spaces.system.ghosts]
+    assert message.kept is not None
+    met = int(np.count_nonzero(views.halves.any(axis=0)))
+    assert views.halves.any(axis=0)[:met].all(), "the states that are met come first"
+    again = Spaces(views.spaces.system).message
+    numbers = again.add(message.states[:met])
+    assert numbers.tolist() == list(range(met))
+    again.merge(np.arange(met)[:, None])
+    after = again.after[:met].astype(np.int64)
+    keys = [
+        (
+            *(caused_states(table, int(state)) for table, state in zip(message.tables, row, strict=True)),
+            *(int(row[ghost]) for ghost in ghosts),
+        )
+        for row in message.states[:met]
+    ]
+    assert message.kept[:met].tolist() == _coarsest(keys, np.where(after >= met, _NOT_MET, after).tolist())
+    assert len(set(message.kept[:met].tolist())) < met, "else none would be made one"
+
+
+@pytest.mark.parametrize(("profile", "settings"), _CASES[:2])
+def test_what_pairs_can_be_in_is_no_less(
+    profile: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of each pair of states that are not made one the pair of those that are kept is there; and the mutant.
+
+    It takes those for one that can do the same, whatever follows.
+    """
+    whole = _system(profile, settings)
+    with monkeypatch.context() as patch:
+        patch.setattr(Space, "merge", lambda *_: None)
+        apart = _pairs(whole)
+    pairs = _tuples(apart, apart.machines, apart.slots)
+    together = _pairs(whole)
+    assert pairs <= _tuples(together, *_parts(together.of_all_states()))
+    assert len(together) < len(apart)
+    with monkeypatch.context() as patch:
+        patch.setattr(_compiled, "refine", lambda *_: 0)
+        mutant = _pairs(whole)
+    assert not pairs <= _tuples(mutant, *_parts(mutant.of_all_states()))
+
+
+def _parts(of_all: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    return of_all[0], of_all[1:]
+
+
+def _tuples(views: Views, machines: np.ndarray, slots: Sequence[np.ndarray]) -> set[tuple[int, ...]]:
+    """The views with the states themselves in place of numbers, which each has of its own."""
+    states = [views.spaces.machines.states[machines], *(views.spaces.message.states[slot] for slot in slots)]
+    return set(map(tuple, np.concatenate(states, axis=1).tolist()))
+
+
+def test_the_same_is_proved_with_all_states_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration = shipped().configure("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"})
+    asked = ["reorder", "stuck", "loss", "duplicate"]
+    merged = prove(shipped(), configuration, asked, faults=_FEW, levels=[Level.RELATED])
+    monkeypatch.setattr(Space, "merge", lambda *_: None)
+    apart = prove(shipped(), configuration, asked, faults=_FEW, levels=[Level.RELATED])
+    assert {name for name, verdict in merged.verdicts.items() if verdict.proved} == {
+        name for name, verdict in apart.verdicts.items() if verdict.proved
+    }
+    assert merged.verdicts["stuck"].proved
+
+
+@given(st.data())
+def test_a_refinement_is_that_of_the_definition(data: st.DataObject) -> None:
+    size, steps = data.draw(st.integers(1, 12)), data.draw(st.integers(1, 3))
+    row = st.lists(st.integers(_REFUSED, size - 1), min_size=steps, max_size=steps)
+    after = data.draw(st.lists(row, min_size=size, max_size=size))
+    keys = data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size))
+    classes, finer, count = np.array(keys, np.int64), np.zeros(size, np.int64), 0
+    while (found := _compiled.refine(np.array(after, np.int32), classes, finer, empty_lookup(size))) > count:
+        classes, finer, count = finer.copy(), classes, found
+    assert classes.tolist() == _coarsest(keys, after)
