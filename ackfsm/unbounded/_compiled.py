@@ -10,6 +10,7 @@ from ackfsm.unbounded import _kernel
 
 __all__ = [
     "add_states",
+    "allowed_as_bits",
     "begin",
     "close",
     "expand_all",
@@ -19,6 +20,7 @@ __all__ = [
     "look_up",
     "look_up_states",
     "number_of",
+    "redirect",
     "refine",
     "spread",
     "trace",
@@ -31,13 +33,15 @@ _compiled = functools.partial(compiled, known=_known)
 
 for _function in (
     *(_kernel.hash_of, _kernel.share_of, _kernel.hash_of_states, _kernel.is_after, _kernel.find_state),
-    *(_kernel.insert, _kernel.find_targets, _kernel.allowed_at, _kernel.has_bit),
+    *(_kernel.insert, _kernel.find_targets, _kernel.allowed_at, _kernel.has_step),
+    *(_kernel.expand, _kernel.note_possible, _kernel.note_stays, _kernel.is_expanded),
 ):
     _compiled(_function)
 
-_compiled(_kernel.expand)
 expand_all = _compiled(_kernel.expand_all)
 refine = _compiled(_kernel.refine)
+redirect = _compiled(_kernel.redirect)
+allowed_as_bits = _compiled(_kernel.allowed_as_bits)
 look_up = _compiled(_kernel.look_up)
 look_up_states = _compiled(_kernel.look_up_states)
 begin = _compiled(_kernel.begin)

@@ -26,7 +26,13 @@ from ackfsm.unbounded._steps import Level
 
 __all__ = ["Decision", "Finding", "decide"]
 
-_MOST_STATES: Final = 2_000_000
+_MOST_STATES: Final = 10_000_000
+"""A search of one message has seldom more; and what it has looked at to the end need not be proved."""
+
+_MOST_AT_FIRST: Final = 2_000_000
+"""A search of two messages, before related messages prove most of what is left."""
+
+_MOST_VIEWS: Final = 2_000_000
 
 _BYTES_OF_A_VIEW: Final = 400
 """About so much memory a view takes, with its steps."""
@@ -200,7 +206,7 @@ def decide(  # noqa: PLR0913 - what is asked, and with how much effort
     they do not define.
     """
     begun = time.perf_counter()
-    effort = _Effort(max_states or _MOST_STATES, max_memory, workers, progress, keep_invariants)
+    effort = _Effort(max_states, max_memory, workers, progress, keep_invariants)
     names = dict.fromkeys(str(name) for name, _ in observers_of(specification, only))
     run = _Run(specification, configuration, bounds, effort, names)
     run.decide()
@@ -209,7 +215,7 @@ def decide(  # noqa: PLR0913 - what is asked, and with how much effort
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Effort:
-    max_states: int
+    max_states: int | None
     max_memory: int | None
     workers: int | None
     progress: Callable[[int], None] | None
@@ -217,8 +223,8 @@ class _Effort:
 
     @property
     def max_views(self) -> int:
-        affordable = self.max_states if self.max_memory is None else self.max_memory // _BYTES_OF_A_VIEW
-        return max(1, min(self.max_states, affordable))
+        most = self.max_states or _MOST_VIEWS
+        return max(1, most if self.max_memory is None else min(most, self.max_memory // _BYTES_OF_A_VIEW))
 
 
 class _Run:
@@ -252,7 +258,7 @@ class _Run:
         if alone is not None and alone.exploration.complete and not self._effort.keep_invariants:
             self._least = 2
         self._prove([Level.CHAOS])
-        self._fill(self._search(2, _FEW_FAULTS))
+        self._fill(self._search(2, _FEW_FAULTS, _MOST_AT_FIRST))
         self._prove([Level.RELATED])
         self._prove([Level.PAIRS])
         self._fill(self._search(2, None))
@@ -280,7 +286,7 @@ class _Run:
             invariants=tuple(self._invariants),
         )
 
-    def _search(self, messages: int, max_faults: int | None) -> Answer | None:
+    def _search(self, messages: int, max_faults: int | None, most: int = _MOST_STATES) -> Answer | None:
         """Whether something that is left happens with so few messages; ``None`` where nothing is left."""
         if not self._left:
             return None
@@ -288,7 +294,7 @@ class _Run:
             self._specification,
             self._configuration,
             dataclasses.replace(self._bounds, messages=messages, max_faults=max_faults),
-            max_states=self._effort.max_states,
+            max_states=self._effort.max_states or most,
             max_memory=self._effort.max_memory,
             workers=self._effort.workers,
             progress=self._effort.progress,
@@ -309,7 +315,7 @@ class _Run:
         tried = explore.small_bounds(
             self._specification,
             answer,
-            max_states=self._effort.max_states,
+            max_states=self._effort.max_states or _MOST_AT_FIRST,
             max_memory=self._effort.max_memory,
             workers=self._effort.workers,
             progress=self._effort.progress,

@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 __all__ = [
+    "STEPS_OF_A_WORD",
     "Edges",
     "PartArrays",
+    "PossibleSteps",
     "StepArrays",
     "ViewArrays",
     "add_states",
+    "allowed_as_bits",
     "begin",
     "close",
     "expand",
@@ -24,6 +27,7 @@ __all__ = [
     "look_up",
     "look_up_states",
     "number_of",
+    "redirect",
     "refine",
     "spread",
     "trace",
@@ -35,6 +39,9 @@ BITS = 21
 MASK = (1 << BITS) - 1
 BEFORE, BEHIND = 0, 2
 """The places of a message before both of a pair, and behind both; one between them is at 1."""
+
+STEPS_OF_A_WORD = 62
+"""So few that a word with a single bit is a number above 0."""
 
 _WORD = 64
 _MULTIPLIER = -7046029254386353131  # 2**64 divided by the golden ratio, odd, as a number with a sign
@@ -68,16 +75,34 @@ class StepArrays(NamedTuple):
     ``place`` is -1 for what the system or a message of the view does, else where the message is that does it.  Counter
     ``i`` of the system is machine ``counters[i]``, its ghost machine ``ghosts[i]`` of a message, and ``limits[i, q]``
     the highest number that its state ``q`` stands for.  If there are ``halves``, no view has a half that is not among
-    them: a row for each state of the system, with the states of a message.
+    them: a row for each state of the system, with the states of a message.  ``by_others[1]`` and ``by_others[0]`` are
+    the steps with a ``place`` and those without, in words of ``STEPS_OF_A_WORD`` bits; ``bit_of`` has the place of a
+    bit in its word by the remainder of the division by its length.
     """
 
     slots: int
     steps: Any
+    by_others: Any
+    bit_of: Any
     counters: Any
     ghosts: Any
     limits: Any
     lost: int
     halves: Any
+
+
+class PossibleSteps(NamedTuple):
+    """The steps of a view that a state of the system, and one of a message in each slot, does not refuse, as bits.
+
+    Beside them are those that leave it as it is.  Both are there for what is ``known``.
+    """
+
+    system: Any
+    message: Any
+    system_stays: Any
+    message_stays: Any
+    known_system: Any
+    known_message: Any
 
 
 class ViewArrays(NamedTuple):
@@ -258,23 +283,25 @@ def expand_all(part: PartArrays, position: int, last: int) -> int:
 def refine(after: Any, classes: Any, finer: Any, table: Any) -> int:
     """Split ``classes`` of states by the classes that they lead to, into ``finer``; how many those are.
 
-    ``table`` is empty.  A class has the number of its first state.
+    ``table`` is empty.  A class has the number of its first state.  Next states without a class are all alike.
     """
-    found, size, steps = 0, len(table) - 1, after.shape[1]
-    for number in range(len(after)):
+    found, size, steps, met = 0, len(table) - 1, after.shape[1], len(classes)
+    for number in range(met):
         hashed = hash_of(classes[number])
         for step in range(steps):
             leads_to = after[number, step]
             if leads_to >= 0:
-                hashed = (hashed + share_of(step, classes[leads_to])) & _POSITIVE
+                hashed = (hashed + share_of(step, classes[leads_to] if leads_to < met else met)) & _POSITIVE
         at = hash_of(hashed) & size
         while table[at] >= 0:
             first = table[at]
             same = classes[first] == classes[number]
             for step in range(steps):
                 mine, its = after[number, step], after[first, step]
-                if (mine < 0) != (its < 0) or (mine >= 0 and classes[mine] != classes[its]):
-                    same = False
+                if mine != its:
+                    both = 0 <= mine < met and 0 <= its < met
+                    same = same and ((both and classes[mine] == classes[its]) or (mine >= met and its >= met))
+                if not same:
                     break
             if same:
                 break
@@ -284,6 +311,24 @@ def refine(after: Any, classes: Any, finer: Any, table: Any) -> int:
             found += 1
         finer[number] = table[at]
     return found
+
+
+def redirect(after: Any, kept: Any) -> None:
+    """Let each step of the first states, as many as there are ``kept``, lead to the one that is kept."""
+    met = len(kept)
+    for number in range(met):
+        for step in range(after.shape[1]):
+            if 0 <= after[number, step] < met:
+                after[number, step] = kept[after[number, step]]
+
+
+def allowed_as_bits(after: Any, steps: Any, found: Any) -> None:
+    """Set the bit of the event of each of ``steps`` (event, number) that a state does not refuse."""
+    for state in range(len(after)):
+        for i in range(len(steps)):
+            event = steps[i, 0]
+            if after[state, steps[i, 1]] >= 0:
+                found[state, event // _WORD] |= 1 << (event % _WORD)
 
 
 def index_of(packed: Any, table: Any, value: int) -> int:
@@ -323,12 +368,19 @@ def insert(packed: Any, table: Any, used: Any, which: int, value: int) -> int:
 
 
 def find_targets(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
-    system: PartArrays, message: PartArrays, steps: StepArrays, view: int, held: int, allowed: Any, targets: Any
-) -> None:
-    """The view after each step, packed, into ``targets``; -1 if it is refused or unreal, or not asked for.
+    system: PartArrays,
+    message: PartArrays,
+    steps: StepArrays,
+    possible: PossibleSteps,
+    view: int,
+    by_others: int,
+    allowed: Any,
+    targets: Any,
+) -> int:
+    """The other views after the steps of one, packed, into ``targets[0]``, with the steps in ``targets[1]``; how many.
 
-    Asked for are what the system and messages of the view do, if ``held`` is 1, and what others do at places where
-    it is ``allowed``.
+    They are what the system and messages of the view do, or, if ``by_others`` is 1, what others do at places where
+    it is ``allowed``; without what is refused or unreal.
     """
     # No functions are called here: Numba counts references to each array that it passes on.
     rows, slots = steps.steps, steps.slots
@@ -336,39 +388,98 @@ def find_targets(  # noqa: PLR0913, PLR0917 - a compiled function gets all array
     machines = view >> (BITS * slots)
     first = (view >> (BITS * (slots - 1))) & MASK
     second = view & MASK
-    for step in range(len(rows)):
-        targets[step] = -1
-        place, event = rows[step, 4], rows[step, 0]
-        if held == 0 if place < 0 else not (allowed[place, event // _WORD] >> (event % _WORD)) & 1:
-            continue
-        next_machines, next_first = of_system[machines, rows[step, 1]], of_message[first, rows[step, 2]]
-        if next_machines < 0 or next_first < 0:
-            continue
-        next_second = of_message[second, rows[step, 3]] if slots > 1 else next_first
-        if next_second < 0:
-            continue
-        real = True
-        for i in range(len(steps.counters)):
-            ghost = steps.ghosts[i]
-            counted = 0
-            if message.states[next_first, ghost] != steps.lost:
-                counted += message.states[next_first, ghost]
-            if slots > 1 and message.states[next_second, ghost] != steps.lost:
-                counted += message.states[next_second, ghost]
-            real = real and counted <= steps.limits[i, system.states[next_machines, steps.counters[i]]]
-        if real and len(steps.halves) > 0:
-            known, states = steps.halves.shape
-            real = next_machines < known and next_first < states and next_second < states
-            real = real and steps.halves[next_machines, next_first] and steps.halves[next_machines, next_second]
-        if real:
-            found = (next_machines << BITS) | next_first
-            targets[step] = (found << BITS) | next_second if slots > 1 else found
+    found = 0
+    for word in range(steps.by_others.shape[1]):
+        left = steps.by_others[by_others, word] & possible.system[machines, word]
+        left &= possible.message[0, first, word] & possible.message[slots - 1, second, word]
+        stays = possible.message_stays[0, first, word] & possible.message_stays[slots - 1, second, word]
+        left &= ~(stays & possible.system_stays[machines, word])
+        while left != 0:
+            lowest = left & -left
+            left ^= lowest
+            step = word * STEPS_OF_A_WORD + steps.bit_of[lowest % len(steps.bit_of)]
+            event = rows[step, 0]
+            if by_others == 1 and not (allowed[rows[step, 4], event // _WORD] >> (event % _WORD)) & 1:
+                continue
+            next_machines, next_first = of_system[machines, rows[step, 1]], of_message[first, rows[step, 2]]
+            next_second = of_message[second, rows[step, 3]] if slots > 1 else next_first
+            real = True
+            for i in range(len(steps.counters)):
+                ghost = steps.ghosts[i]
+                counted = 0
+                if message.states[next_first, ghost] != steps.lost:
+                    counted += message.states[next_first, ghost]
+                if slots > 1 and message.states[next_second, ghost] != steps.lost:
+                    counted += message.states[next_second, ghost]
+                real = real and counted <= steps.limits[i, system.states[next_machines, steps.counters[i]]]
+            if real and len(steps.halves) > 0:
+                known, states = steps.halves.shape
+                real = next_machines < known and next_first < states and next_second < states
+                real = real and steps.halves[next_machines, next_first] and steps.halves[next_machines, next_second]
+            if real:
+                half = (next_machines << BITS) | next_first
+                targets[0, found] = (half << BITS) | next_second if slots > 1 else half
+                targets[1, found] = step
+                found += 1
+    return found
+
+
+def note_possible(after: Any, numbers: Any, possible: Any, stays: Any, state: int) -> None:
+    """Note the steps that a state does not refuse, of the ``numbers`` that they have in its part."""
+    for step in range(len(numbers)):
+        word, bit = step // STEPS_OF_A_WORD, 1 << (step % STEPS_OF_A_WORD)
+        if after[state, numbers[step]] >= 0:
+            possible[state, word] |= bit
+        if after[state, numbers[step]] == state:
+            stays[state, word] |= bit
+
+
+def is_expanded(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    system: PartArrays, message: PartArrays, steps: StepArrays, possible: PossibleSteps, machines: int, state: int
+) -> bool:
+    """See to it that the steps of both parts of a view of one message are known; false if there is no room for them."""
+    if not possible.known_system[machines]:
+        if not expand(system, machines):
+            return False
+        note_possible(system.after, steps.steps[:, 1], possible.system, possible.system_stays, machines)
+        possible.known_system[machines] = True
+    if not possible.known_message[state]:
+        if not expand(message, state):
+            return False
+        for slot in range(steps.slots):
+            note_possible(
+                message.after, steps.steps[:, 2 + slot], possible.message[slot], possible.message_stays[slot], state
+            )
+        possible.known_message[state] = True
+    return True
+
+
+def note_stays(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    steps: StepArrays, possible: PossibleSteps, view: int, allowed: Any, stays: Any, position: int
+) -> None:
+    """Note the steps that leave a view as it is; those of others at places where they are ``allowed``."""
+    slots = steps.slots
+    machines = view >> (BITS * slots)
+    first, second = (view >> (BITS * (slots - 1))) & MASK, view & MASK
+    for word in range(steps.by_others.shape[1]):
+        found = possible.system_stays[machines, word] & possible.message_stays[0, first, word]
+        found &= possible.message_stays[slots - 1, second, word]
+        left = found & steps.by_others[1, word]
+        while left != 0:
+            lowest = left & -left
+            left ^= lowest
+            step = word * STEPS_OF_A_WORD + steps.bit_of[lowest % len(steps.bit_of)]
+            event = steps.steps[step, 0]
+            if not (allowed[steps.steps[step, 4], event // _WORD] >> (event % _WORD)) & 1:
+                found ^= lowest
+        stays[position, word] = found
 
 
 def close(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     system: PartArrays,
     message: PartArrays,
     steps: StepArrays,
+    possible: PossibleSteps,
     views: ViewArrays,
     targets: Any,
     position: int,
@@ -380,18 +491,17 @@ def close(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     """
     slots = steps.slots
     while position < min(last, views.used[0]):
-        if views.used[0] + len(targets) > len(views.packed):
+        if views.used[0] + targets.shape[1] > len(views.packed):
             return position
         view = views.packed[position]
-        if not expand(system, view >> (BITS * slots)):
-            return position
+        machines, known = view >> (BITS * slots), True
         for slot in range(slots):
-            if not expand(message, (view >> (BITS * slot)) & MASK):
-                return position
-        find_targets(system, message, steps, view, 1, views.done[0], targets)
-        for target in targets:
-            if target >= 0 and target != view:
-                insert(views.packed, views.table, views.used, 0, target)
+            known = known and is_expanded(system, message, steps, possible, machines, (view >> (BITS * slot)) & MASK)
+        if not known:
+            return position
+        found = find_targets(system, message, steps, possible, view, 0, views.done[0], targets)
+        for i in range(found):
+            insert(views.packed, views.table, views.used, 0, targets[0, i])
         position += 1
     return position
 
@@ -428,6 +538,7 @@ def spread(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     system: PartArrays,
     message: PartArrays,
     steps: StepArrays,
+    possible: PossibleSteps,
     views: ViewArrays,
     targets: Any,
     position: int,
@@ -441,7 +552,7 @@ def spread(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     words = views.done.shape[2]
     fresh = views.done[0].copy()
     while position < last:
-        if views.used[0] + len(targets) > len(views.packed):
+        if views.used[0] + targets.shape[1] > len(views.packed):
             return position
         some = False
         for place in range(views.done.shape[1]):
@@ -452,10 +563,9 @@ def spread(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
                 some = some or fresh[place, word] != 0
         if some:
             view = views.packed[position]
-            find_targets(system, message, steps, view, 0, fresh, targets)
-            for target in targets:
-                if target >= 0 and target != view:
-                    insert(views.packed, views.table, views.used, 0, target)
+            found = find_targets(system, message, steps, possible, view, 1, fresh, targets)
+            for i in range(found):
+                insert(views.packed, views.table, views.used, 0, targets[0, i])
         position += 1
     return position
 
@@ -474,15 +584,16 @@ def allowed_at(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     return of_first & of_second
 
 
-def has_bit(words: Any, place: int, event: int) -> bool:
-    """Whether the bit of ``event`` is set."""
-    return bool((words[place, event // _WORD] >> (event % _WORD)) & 1)
+def has_step(stays: Any, view: int, step: int) -> bool:
+    """Whether the bit of a step is set for a view."""
+    return bool((stays[view, step // STEPS_OF_A_WORD] >> (step % STEPS_OF_A_WORD)) & 1)
 
 
 def find_edges(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     system: PartArrays,
     message: PartArrays,
     steps: StepArrays,
+    possible: PossibleSteps,
     views: ViewArrays,
     targets: Any,
     edges: Edges,
@@ -494,20 +605,19 @@ def find_edges(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     """
     edge = edges.first[position]
     while position < views.used[0]:
-        if edge + len(targets) > len(edges.step):
+        if edge + targets.shape[1] > len(edges.step):
             return position
         view = views.packed[position]
-        find_targets(system, message, steps, view, 1, views.done[position], targets)
-        for step in range(len(targets)):
-            if targets[step] == view:
-                edges.stays[position, step // _WORD] |= 1 << (step % _WORD)
-            elif targets[step] >= 0:
-                found = index_of(views.packed, views.table, targets[step])
-                if found < 0:
+        for by_others in range(2):
+            found = find_targets(system, message, steps, possible, view, by_others, views.done[position], targets)
+            for i in range(found):
+                target = index_of(views.packed, views.table, targets[0, i])
+                if target < 0:
                     return -1
-                edges.step[edge] = step
-                edges.target[edge] = found
+                edges.step[edge] = targets[1, i]
+                edges.target[edge] = target
                 edge += 1
+        note_stays(steps, possible, view, views.done[position], edges.stays, position)
         position += 1
         edges.first[position] = edge
     return position
@@ -529,7 +639,7 @@ def watch(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
         for i in range(edges.first[view], edges.first[view + 1] + len(moves)):
             edge = i < edges.first[view + 1]
             step = edges.step[i] if edge else moves[i - edges.first[view + 1]]
-            if edge or has_bit(edges.stays, view, step):
+            if edge or has_step(edges.stays, view, step):
                 after_view = edges.target[i] if edge else view
                 for alternative in range(alternatives):
                     target = after_view * size + columns[alternative, step, state]
@@ -562,7 +672,7 @@ def track(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
         for i in range(edges.first[view], edges.first[view + 1] + len(moves)):
             edge = i < edges.first[view + 1]
             step = edges.step[i] if edge else moves[i - edges.first[view + 1]]
-            if edge or has_bit(edges.stays, view, step):
+            if edge or has_step(edges.stays, view, step):
                 after_view = edges.target[i] if edge else view
                 for alternative in range(alternatives):
                     after_state = columns[alternative, step, state]
@@ -600,7 +710,7 @@ def trace(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
         for i in range(edges.first[view], edges.first[view + 1] + len(moves)):
             edge = i < edges.first[view + 1]
             step = edges.step[i] if edge else moves[i - edges.first[view + 1]]
-            if edge or has_bit(edges.stays, view, step):
+            if edge or has_step(edges.stays, view, step):
                 after_view = edges.target[i] if edge else view
                 for alternative in range(alternatives):
                     target = after_view * size + columns[alternative, step, state]

@@ -406,7 +406,7 @@ class _Run:
             spaces = Spaces(system)
             halves = None if local is None else halves_of(local, spaces)
             views = Views(spaces, level, third=third, max_states=max_states, progress=self.progress, halves=halves)
-            broken = {system.machines[ghost.counter].name for ghost in views.broken_ghosts()}
+            broken = {system.machines[ghost.counter].name for ghost in views.broken}
             if not broken:
                 self._count(level, views)
                 return _Examined(system, views)

@@ -97,15 +97,12 @@ class Space:
         while position < met:
             self.make_room()
             position = _compiled.expand_all(self.arrays, position, met)
-        unknown = np.full((1, self.after.shape[1]), REFUSED, np.int32)
-        after = np.minimum(np.concatenate([self.after[:met], unknown]), met)
-        classes, finer, count = np.append(distinct_rows(keys)[1], met), np.zeros(met + 1, np.int64), 0
-        while (found := _compiled.refine(after, classes, finer, empty_lookup(met + 1))) > count:
+        classes, finer, count = distinct_rows(keys)[1], np.zeros(met, np.int64), 0
+        while (found := _compiled.refine(self.after, classes, finer, empty_lookup(met))) > count:
             classes, finer, count = finer, classes, found
+        _compiled.redirect(self.after, classes)
         kept = np.arange(len(self))
-        kept[:met] = classes[:met]
-        rows = self.after[:met]
-        self.arrays.after[:met] = np.where(rows == REFUSED, REFUSED, kept[rows])
+        kept[:met] = classes
         self.kept = kept
 
     def make_room(self) -> None:

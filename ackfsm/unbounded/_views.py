@@ -17,7 +17,15 @@ from ackfsm.terms import DefectError
 from ackfsm.unbounded import _compiled
 from ackfsm.unbounded._columns import Ghost
 from ackfsm.unbounded._ghosts import LOST
-from ackfsm.unbounded._kernel import BITS, Edges, PartArrays, StepArrays, ViewArrays
+from ackfsm.unbounded._kernel import (
+    BITS,
+    STEPS_OF_A_WORD,
+    Edges,
+    PartArrays,
+    PossibleSteps,
+    StepArrays,
+    ViewArrays,
+)
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._spaces import Ints, Space, empty_lookup, with_room
 from ackfsm.unbounded._steps import Level, Spaces, Step, steps_of
@@ -34,6 +42,9 @@ _BATCH = 1 << 16
 _NO_LIMIT = 1 << 40
 _EDGES_OF_A_VIEW = 8
 """Room is made for so many steps of each view at first."""
+_FULL_WORD = (1 << STEPS_OF_A_WORD) - 1
+_PRIME = 67
+"""It leaves another remainder for each single bit of a word."""
 _NO_HALVES = np.zeros((0, 0), np.bool_)
 _POSITIONS = {
     1: ((Role.EARLIER,), (Role.LATER,)),
@@ -56,8 +67,10 @@ def pack_views(machines: Ints, slots: Sequence[Ints]) -> Ints:
 class Views:
     """The views of a level, as arrays: the state of the system's machines, and of the messages in each of the slots.
 
-    If ``halves`` are given, for each state of the system those of a message that it is known to be met with, others are
-    left out.  Where states of a message were made one, views have the one that is kept.
+    Where a ghost is ``broken`` they are not finished: some view shows that the sum of the ghosts is perhaps not the
+    number of their counter, and the views have to be made again without it.  If ``halves`` are given, for each state of
+    the system those of a message that it is known to be met with, others are left out.  Where states of a message were
+    made one, views have the one that is kept.
     """
 
     def __init__(  # noqa: PLR0913 - a level of a system, and how much is looked at
@@ -78,7 +91,9 @@ class Views:
         self._words = (len(spaces.system.events) + _WORD - 1) // _WORD
         self.halves = _NO_HALVES if halves is None else halves
         self._step_arrays = _step_arrays(spaces, level, self.steps, _of_kept(self.halves, spaces.message))
+        self._possible = _no_steps(level.slots, self._step_arrays.by_others.shape[1])
         self.arrays = _first_view(level.slots, len(_POSITIONS[level.slots]), self._words)
+        self.broken: list[Ghost] = []
         self._find()
 
     def __len__(self) -> int:
@@ -136,7 +151,7 @@ class Views:
             np.zeros(len(self) + 1, np.int64),
             np.zeros(room, np.int16),
             np.zeros(room, np.int32),
-            np.zeros((len(self), (len(self.steps) + _WORD - 1) // _WORD), np.int64),
+            np.zeros((len(self), self._step_arrays.by_others.shape[1]), np.int64),
         )
         position = 0
         while (position := _compiled.find_edges(*self._all_arrays(), edges, position)) < len(self):
@@ -148,39 +163,47 @@ class Views:
             edges = edges._replace(step=with_room(edges.step, more, 0), target=with_room(edges.target, more, 0))
         return edges
 
-    def _all_arrays(self) -> tuple[PartArrays, PartArrays, StepArrays, ViewArrays, Ints]:
+    def _all_arrays(self) -> tuple[PartArrays, PartArrays, StepArrays, PossibleSteps, ViewArrays, Ints]:
         machines, message = self.spaces.machines.arrays, self.spaces.message.arrays
-        return machines, message, self._step_arrays, self.arrays, np.empty(len(self.steps), np.int64)
+        self._possible = _with_room_for(self._possible, len(machines.hashes), len(message.hashes))
+        targets = np.empty((2, len(self.steps)), np.int64)
+        return machines, message, self._step_arrays, self._possible, self.arrays, targets
 
-    def broken_ghosts(self) -> list[Ghost]:
-        """The ghosts of which some view shows that the sum of them is perhaps not the number of the counter."""
-        return [ghost for ghost in self.spaces.system.ghosts if self._is_broken(ghost)]
+    def broken_ghosts(self, first: int) -> list[Ghost]:
+        """The ghosts that some view, from ``first`` on, shows to be broken."""
+        packed = self.packed[first:]
+        machines = packed >> (BITS * self.level.slots)
+        owned = self.enabled_by_system(), self.enabled_by_message(Role.OWN)
+        messages = _slots(packed, self.level.slots)
+        return [ghost for ghost in self.spaces.system.ghosts if self._is_broken(ghost, machines, messages, owned)]
 
     def owned(self, machines: Ints, message: Ints) -> Words:
         """The events of a message that happen in these states, as bits, as far as it and the system are concerned."""
         by_system, by_message = self.enabled_by_system(), self.enabled_by_message(Role.OWN)
         return cast("Words", by_system[machines] & by_message[message])
 
-    def _is_broken(self, ghost: Ghost) -> bool:
-        machines = self.machines
-        counts = self._limits(ghost)[machines] != 0
-        for slot in self.slots:
-            values = self.spaces.message.states[slot, ghost.ghost]
-            if (values == LOST).any():
+    def _is_broken(self, ghost: Ghost, machines: Ints, messages: Sequence[Ints], enabled: tuple[Words, Words]) -> bool:
+        by_system, by_message = enabled
+        downs = np.zeros(self._words, np.int64)
+        for event in ghost.moves.down:
+            downs[event // _WORD] |= np.left_shift(np.int64(1), event % _WORD)
+        values = self.spaces.message.states[:, ghost.ghost]
+        down = np.where((self._limits(ghost) != 0)[:, None], by_system & downs, 0)
+        for of_slot in messages:
+            counted = values[of_slot]
+            if (counted == LOST).any():
                 return True
-            downs = np.zeros(self._words, np.int64)
-            for event in ghost.moves.down:
-                downs[event // _WORD] |= np.left_shift(np.int64(1), event % _WORD)
-            owned = self.owned(machines, slot) & downs
-            if (owned.any(axis=1) & counts & (values == 0)).any():
+            empty = counted == 0
+            if (down[machines[empty]] & by_message[of_slot[empty]]).any():
                 return True
         return False
 
     def _find(self) -> None:
         closed = gathered = 0
         while True:
-            closed = self._close(closed)
-            if not any(step.third for step in self.steps):
+            checked, closed = closed, self._close(closed)
+            self.broken = self.broken_ghosts(checked)
+            if self.broken or not any(step.third for step in self.steps):
                 return
             gathered = self._gather(gathered)
             self._spread()
@@ -282,12 +305,9 @@ def _of_kept(halves: npt.NDArray[np.bool_], message: Space) -> npt.NDArray[np.bo
 
 
 def _as_bits(space: Space, steps: Sequence[tuple[int, int]], words: int) -> Words:
-    allowed = np.ascontiguousarray((space.after >= 0).T)
-    found = np.zeros((words * _WORD, len(space)), np.bool_)
-    for event, number in steps:
-        found[event] |= allowed[number]
-    packed = np.packbits(found, axis=0, bitorder="little")
-    return np.ascontiguousarray(packed.T).view("<i8")
+    found = np.zeros((len(space), words), np.int64)
+    _compiled.allowed_as_bits(space.after, np.array(steps, np.int64).reshape(len(steps), 2), found)
+    return found
 
 
 def _step_arrays(spaces: Spaces, level: Level, steps: Sequence[Step], halves: npt.NDArray[np.bool_]) -> StepArrays:
@@ -301,15 +321,59 @@ def _step_arrays(spaces: Spaces, level: Level, steps: Sequence[Step], halves: np
     table = np.full((len(ghosts), max(map(len, limits), default=0)), _NO_LIMIT, np.int64)
     for number, of_ghost in enumerate(limits):
         table[number, : len(of_ghost)] = [_NO_LIMIT if limit is None else limit for limit in of_ghost]
+    by_others = [
+        sum(1 << number for number, step in enumerate(steps) if step.third is third) for third in (False, True)
+    ]
+    words = -(-len(steps) // STEPS_OF_A_WORD)
+    bit_of = np.zeros(_PRIME, np.int64)
+    bit_of[[(1 << bit) % _PRIME for bit in range(STEPS_OF_A_WORD)]] = np.arange(STEPS_OF_A_WORD)
     return StepArrays(
         slots=level.slots,
         steps=np.array(rows, np.int64).reshape(len(rows), 5),
+        by_others=np.array(
+            [[(bits >> STEPS_OF_A_WORD * word) & _FULL_WORD for word in range(words)] for bits in by_others]
+        ),
+        bit_of=bit_of,
         counters=np.array([ghost.counter for ghost in ghosts], np.int64),
         ghosts=np.array([ghost.ghost for ghost in ghosts], np.int64),
         limits=table,
         lost=LOST,
         halves=halves,
     )
+
+
+def _no_steps(slots: int, words: int) -> PossibleSteps:
+    """Nothing is known of any state."""
+    return PossibleSteps(
+        system=np.zeros((0, words), np.int64),
+        message=np.zeros((slots, 0, words), np.int64),
+        system_stays=np.zeros((0, words), np.int64),
+        message_stays=np.zeros((slots, 0, words), np.int64),
+        known_system=np.zeros(0, np.bool_),
+        known_message=np.zeros(0, np.bool_),
+    )
+
+
+def _with_room_for(possible: PossibleSteps, system: int, message: int) -> PossibleSteps:
+    """The same for so many states of the system, and of a message."""
+    more_of_system, more_of_message = system - len(possible.known_system), message - len(possible.known_message)
+    if more_of_system > 0:
+        possible = possible._replace(
+            system=with_room(possible.system, more_of_system, 0),
+            system_stays=with_room(possible.system_stays, more_of_system, 0),
+            known_system=with_room(possible.known_system, more_of_system, 0),
+        )
+    if more_of_message > 0:
+        possible = possible._replace(
+            message=_of_slots_with_room(possible.message, more_of_message),
+            message_stays=_of_slots_with_room(possible.message_stays, more_of_message),
+            known_message=with_room(possible.known_message, more_of_message, 0),
+        )
+    return possible
+
+
+def _of_slots_with_room(words: Words, more: int) -> Words:
+    return np.stack([with_room(of_slot, more, 0) for of_slot in words])
 
 
 def _first_view(slots: int, places: int, words: int) -> ViewArrays:

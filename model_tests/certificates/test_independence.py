@@ -270,7 +270,7 @@ def test_a_counter_that_its_ghosts_do_not_tell_is_noticed(monkeypatch: Patch) ->
 
     with monkeypatch.context() as patch:
         patch.setattr(_prove, "system_of", idle)
-        patch.setattr(_views.Views, "broken_ghosts", lambda _: [])
+        patch.setattr(_views.Views, "broken_ghosts", lambda *_: [])
         certificate = certified("qpid", {"prefetch": 5}, ["phantom"])
     assert certificate.proved == ("phantom",)
     assert set(verified(certificate).refuted) == {"phantom"}
@@ -284,7 +284,7 @@ def test_a_message_that_counts_down_what_others_counted_is_noticed(monkeypatch: 
     changed = dataclasses.replace(shipped(), machines={**shipped().machines, "prefetch": prefetch})
     assert verified(certified("qpid", {"prefetch": 5}, ["phantom"], tables=changed), changed).verified
     with monkeypatch.context() as patch:
-        patch.setattr(_views.Views, "broken_ghosts", lambda _: [])
+        patch.setattr(_views.Views, "broken_ghosts", lambda *_: [])
         certificate = certified("qpid", {"prefetch": 5}, ["phantom"], tables=changed)
     assert "does not tell what its message has counted" in verified(certificate, changed).refuted["phantom"]
 
