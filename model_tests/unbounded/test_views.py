@@ -108,10 +108,9 @@ def _related(name: str, which: int = 0) -> RelatedViews:
     whole = local.spaces.system
     parts = []
     for kept in relating(whole)[which]:
-        system = projected(whole, kept)
-        pairs = _pairs(system, local)
+        pairs = _pairs(projected(whole, kept), local)
         if pairs.broken:
-            pairs = _pairs(dataclasses.replace(system, ghosts=()), local)
+            pairs = _pairs(projected(dataclasses.replace(whole, ghosts=()), kept), local)
         parts.append(pairs)
     spaces, relation = Spaces(whole), Relation(parts)
     halves = halves_of(local, spaces, relation)
