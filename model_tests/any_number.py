@@ -2,8 +2,9 @@
 
 ``python -m model_tests.any_number`` decides the modes in which a row that matters has changed, and forgets those that
 are no more; ``--again undecided`` tries the open ones again, as a better prover may decide them; ``--again all`` does
-everything, and ``--forget`` decides nothing.  One mode takes some ten seconds of a processor.  What is decided is
-written as it comes, so that one that was interrupted may begin where it ended.
+everything, and ``--forget`` decides nothing.  With ``--matrix`` it is all configurations of the matrix, in a file of
+their own.  One takes a second, or half a minute where messages may be sent twice.  What is decided is written as it
+comes, so that one that was interrupted may begin where it ended.
 """
 
 from __future__ import annotations
@@ -11,19 +12,50 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
 from ackfsm import matrix, tables
 from ackfsm.batch import batch, chunks
 from ackfsm.files import write_file
 from ackfsm.matrix import DecidedMode
 from ackfsm.tables import Specification
-from ackfsm.terms import Configuration
+from ackfsm.terms import Configuration, InputError
 from model_tests.support.places import PROJECT
 
-__all__ = ["FILE", "first_modes", "main", "modes_of"]
+__all__ = ["MATRIX", "MODES", "Kept", "configurations_of_matrix", "first_of", "main", "modes_of", "names_of"]
 
-FILE = PROJECT / "ackfsm" / "matrix" / matrix.KEPT_IN
+
+class Kept(NamedTuple):
+    """A file of what is decided, and what it says of itself."""
+
+    file: Path
+    where: str
+
+    def decided(self) -> dict[str, DecidedMode]:
+        """All that is kept there, by its key."""
+        text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
+        return matrix.read_decided_modes(text.splitlines())
+
+    def text(self, decided: Mapping[str, DecidedMode], names: Mapping[str, str]) -> str:
+        """What the file is to be."""
+        return matrix.decided_modes_text(decided, names, self.where)
+
+
+MODES = Kept(
+    PROJECT / "ackfsm" / "matrix" / matrix.KEPT_IN,
+    "in the modes of the systems, all other settings\n# at their defaults.  Made by python -m model_tests.any_number",
+)
+MATRIX = Kept(
+    PROJECT / "docs" / "any-number-matrix.txt",
+    "in the configurations of the matrix.\n# Made by python -m model_tests.any_number --matrix",
+)
+
+_MODE = ("delivery_mode", *matrix.MODE_KEYS)
+
+_CHUNKS = 32
+"""So many for each process are decided before the file is written."""
 
 
 def modes_of(specification: Specification) -> Iterator[Configuration]:
@@ -32,22 +64,42 @@ def modes_of(specification: Specification) -> Iterator[Configuration]:
         yield from matrix.modes(specification, profile)
 
 
-def first_modes(specification: Specification, jobs: int = 1) -> dict[str, Configuration]:
-    """Of each key the first mode that has it."""
+def configurations_of_matrix(specification: Specification) -> list[Configuration]:
+    """Every configuration of the matrix of every system, those first that take least."""
+    every = (matrix.make_plan(specification, profile, {}).configurations for profile in specification.profiles)
+    return sorted((each for of_one in every for each in of_one), key=lambda each: each.resend_in_doubt)
+
+
+def first_of(
+    specification: Specification, configurations: Iterable[Configuration], jobs: int = 1
+) -> dict[str, Configuration]:
+    """Of each key the first configuration that has it."""
     with batch(specification, jobs) as work:
-        keys = matrix.keys_of_modes(work, list(modes_of(specification)))
+        keys = matrix.keys_of_modes(work, list(configurations))
     first: dict[str, Configuration] = {}
-    for mode, key in keys.items():
-        first.setdefault(key, mode)
+    for configuration, key in keys.items():
+        first.setdefault(key, configuration)
     return first
+
+
+def names_of(specification: Specification, first: Mapping[str, Configuration]) -> dict[str, str]:
+    """A name for each: the system, the mode, and the settings that are not at their defaults for that."""
+    return {key: _name(specification, configuration) for key, configuration in first.items()}
+
+
+def _name(specification: Specification, configuration: Configuration) -> str:
+    settings = configuration.as_dict()
+    mode = {key: settings[key] for key in _MODE}
+    try:
+        defaults = specification.configure(configuration.profile, mode).as_dict()
+    except InputError:  # a mode that some other setting has to allow
+        defaults = specification.configure(configuration.profile).as_dict()
+    others = [f"{key}={value}" for key, value in settings.items() if key not in mode and value != defaults[key]]
+    return " ".join([configuration.profile, *map(str, mode.values()), *others])
 
 
 def _asked_for(again: str | None, one: DecidedMode | None) -> bool:
     return one is None or again == "all" or (again == "undecided" and bool(one.undecided))
-
-
-def _write(decided: Mapping[str, DecidedMode], first: Mapping[str, Configuration]) -> None:
-    write_file(FILE, matrix.decided_modes_text(decided, first).encode())
 
 
 def main() -> int:
@@ -55,22 +107,27 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m model_tests.any_number", description=__doc__)
     parser.add_argument("--again", choices=("undecided", "all"), help="decide these again")
     parser.add_argument("--forget", action="store_true", help="decide nothing, and forget what is of other tables")
+    parser.add_argument("--matrix", action="store_true", help="all configurations of the matrix")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many processes (default: 1)")
     parser.add_argument("--profile", action="append", metavar="P", help="of this system alone (may be repeated)")
     arguments = parser.parse_args()
     specification, begun = tables.load(), time.monotonic()
-    first, decided = first_modes(specification, arguments.jobs), dict(matrix.kept_decisions())
+    kept = MATRIX if arguments.matrix else MODES
+    every = configurations_of_matrix(specification) if arguments.matrix else modes_of(specification)
+    first, decided = first_of(specification, every, arguments.jobs), kept.decided()
+    names = names_of(specification, first)
     chosen = arguments.profile or [*specification.profiles]
     missing = [
         key for key, mode in first.items() if mode.profile in chosen and _asked_for(arguments.again, decided.get(key))
     ]
-    for number, keys in enumerate([] if arguments.forget else chunks(missing, 4 * arguments.jobs)):
+    size = _CHUNKS * arguments.jobs
+    for number, keys in enumerate([] if arguments.forget else chunks(missing, size)):
         found = matrix.decide_modes(specification, [first[key] for key in keys], jobs=arguments.jobs)
         decided |= dict(zip(keys, found, strict=True))
-        _write(decided, first)
-        done = min(len(missing), (number + 1) * 4 * arguments.jobs)
+        write_file(kept.file, kept.text(decided, names).encode())
+        done = min(len(missing), (number + 1) * size)
         sys.stderr.write(f"{done} of {len(missing)} in {time.monotonic() - begun:,.0f} s\n")
-    _write(decided, first)
+    write_file(kept.file, kept.text(decided, names).encode())
     return 0
 
 

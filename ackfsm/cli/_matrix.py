@@ -55,7 +55,7 @@ def add_matrix(commands: Commands) -> None:
         "--max-states",
         metavar="N",
         type=at_least(1, or_any=True),
-        help="stop each search, undetermined, after so many states (default: any; with --messages any 1,000,000)",
+        help="stop each search, undetermined, after so many states (default: any; with --messages any 10,000,000)",
     )
 
 

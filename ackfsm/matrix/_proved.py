@@ -1,6 +1,6 @@
 """What is decided of the modes of the systems for any number of messages: computed once, kept, and looked up.
 
-One decision takes some ten seconds, so that the pages of the systems do not make them anew.  They are kept under the
+One decision takes a second to a minute, so that the pages of the systems do not make them anew.  They are kept under the
 digest of all that decides (:func:`ackfsm.unbounded.network_key`), so that what is found there is of these very tables:
 where a row that matters has changed nothing is found.
 """
@@ -45,10 +45,10 @@ _KEY_LENGTH: Final = 16
 _CONFIGURATIONS_A_TASK: Final = 4
 
 _HEADING: Final = """\
-# What can happen in the modes of the systems with any number of messages and of any faults, all other settings being
-# at their defaults.  Made by python -m model_tests.any_number.  The digest of all that decides; the first mode that has
-# it; what is possible, with how many messages; what is undecided, with how many messages all of it was searched.  Every
-# other anomaly is proved impossible.  {decided} of {systems} different systems are here.
+# What can happen with any number of messages and of any faults {where}.
+# Each line has the digest of all that decides; the first configuration that has it; what is possible, with how many
+# messages; what is undecided, with how many messages all of it was searched.  Every other anomaly is proved impossible.
+# {decided} of {systems} different systems are here.
 """
 
 
@@ -84,7 +84,7 @@ def decide_modes(
     jobs: int = 1,
     progress_bar: ProgressBar | None = None,
 ) -> list[DecidedMode]:
-    """Decide each of ``modes``; some ten seconds for each distinct one."""
+    """Decide each of ``modes``; a second to a minute for each distinct one."""
     matrix = run(_plan(modes), specification, jobs=jobs, progress_bar=progress_bar)
     return [_decided(matrix, number) for number in range(len(modes))]
 
@@ -103,18 +103,14 @@ def _decided(matrix: Matrix, number: int) -> DecidedMode:
     )
 
 
-def decided_modes_text(decided: Mapping[str, DecidedMode], modes: Mapping[str, Configuration]) -> str:
-    """The file: a line for each key of ``modes`` that is decided, with the first mode that has it."""
-    known = {key: decided[key] for key in modes if key in decided}
+def decided_modes_text(decided: Mapping[str, DecidedMode], names: Mapping[str, str], where: str) -> str:
+    """The file: a line for each key of ``names`` that is decided, with its name; ``where`` says of what they are."""
+    known = {key: decided[key] for key in names if key in decided}
     lines = (
-        "; ".join((key, _name(modes[key]), _numbers(one.possible), _numbers(one.undecided))).rstrip()
+        "; ".join((key, names[key], _numbers(one.possible), _numbers(one.undecided))).rstrip()
         for key, one in known.items()
     )
-    return _HEADING.format(decided=len(known), systems=len(modes)) + "".join(f"{line}\n" for line in lines)
-
-
-def _name(mode: Configuration) -> str:
-    return f"{mode.profile} {' '.join(str(getattr(mode, key)) for key in FACTORS)}"
+    return _HEADING.format(where=where, decided=len(known), systems=len(names)) + "".join(f"{line}\n" for line in lines)
 
 
 def _numbers(numbers: Mapping[str, int]) -> str:

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Generic, TypeVar
-
-import numpy as np
 
 from ackfsm.certificates import Invariant
 from ackfsm.network import Observer, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
-from ackfsm.unbounded._causes import NOTHING, Causes
 from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
-from ackfsm.unbounded._columns import Ghost, Scope, System, Watcher, system_of, watchers_of
+from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of
+from ackfsm.unbounded._examined import Examined, Related, shown_by
 from ackfsm.unbounded._families import Family, families
-from ackfsm.unbounded._ghosts import LOST, closing_table, delayed_ghost, delayed_states
-from ackfsm.unbounded._localize import Kept, Shown, everything, first_kept, needed, projected, with_all_copies
+from ackfsm.unbounded._localize import Kept, everything, first_kept, needed, projected, with_all_copies
 from ackfsm.unbounded._reasons import NotProvedError
-from ackfsm.unbounded._related import RelatedRest, RelatedViews, Relation, halves_of, relating
-from ackfsm.unbounded._rest import Rest
+from ackfsm.unbounded._related import RelatedViews, Relation, halves_of, relating
 from ackfsm.unbounded._steps import Level, Spaces
-from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
-from ackfsm.unbounded._watching import Graph, Reached, graph_of, watched
 
 __all__ = ["DEFAULT_LEVELS", "Proof", "Verdict", "prove"]
 
@@ -180,8 +173,8 @@ class _Run:
         self.invariants: list[Invariant] = []
         self.uncertified: set[str] = set()
         self._systems: dict[Family, tuple[System, tuple[Watcher, ...]]] = {}
-        self._whole = _Last[_Examined]()
-        self._local = _Last[_Examined]()
+        self._whole = _Last[Examined]()
+        self._local = _Last[Examined]()
         self._relations = _Last[Related]()
 
     def verdicts(self) -> dict[str, Verdict]:
@@ -266,7 +259,7 @@ class _Run:
                 reason = str(why)
         if reason:
             examined = self._of_everything(level, family, whole)
-            shown = _shown(examined, watcher, level)
+            shown = shown_by(examined, watcher, level)
             reason = "" if shown is None else shown.reason
         if not reason:
             self._is_proved(examined, family, watcher)
@@ -301,7 +294,7 @@ class _Run:
         return reason
 
     def _is_proved(
-        self, examined: _Examined, family: Family, watcher: Watcher, relation: Relation | None = None
+        self, examined: Examined, family: Family, watcher: Watcher, relation: Relation | None = None
     ) -> None:
         """Keep the views that show that ``watcher`` is not marked, if they are asked for and a certificate has them."""
         self.uncertified |= examined.delayed
@@ -313,7 +306,7 @@ class _Run:
         """The views of related messages, which are kept for the next one that watches."""
         return self._relations.of(family, lambda: self._examined_related(family, whole))
 
-    def _of_local(self, family: Family, whole: System) -> _Examined:
+    def _of_local(self, family: Family, whole: System) -> Examined:
         """The local views of all machines, which are kept for the next one that asks."""
         return self._local.of(
             family, lambda: self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
@@ -326,7 +319,7 @@ class _Run:
         parts, relation = self._relation(family, of_local, relating(whole), local.views)
         return Related(parts, self._related_views(family, local, relation))
 
-    def _related_views(self, family: Family, local: _Examined, relation: Relation) -> RelatedViews:
+    def _related_views(self, family: Family, local: Examined, relation: Relation) -> RelatedViews:
         spaces = Spaces(local.system)
         views = RelatedViews(
             spaces,
@@ -341,7 +334,7 @@ class _Run:
 
     def _relation(
         self, family: Family, whole: System, tried: Sequence[Sequence[Kept]], local: Views
-    ) -> tuple[Sequence[_Examined], Relation]:
+    ) -> tuple[Sequence[Examined], Relation]:
         """The first relation, of those to be ``tried``, that is not too large; with its parts."""
         first, *others = tried
         most = self._most_related if others else min(self.max_states, _MOST_OF_PART)
@@ -359,7 +352,7 @@ class _Run:
 
     def _localized(
         self, level: Level, family: Family, whole: System, watcher: Watcher, local: Views | None = None
-    ) -> tuple[str, _Examined]:
+    ) -> tuple[str, Examined]:
         """Why a mark is not excluded, with ever more machines known (lemma 6), and the views; empty where it is.
 
         With ``local`` views, whose halves pairs are made of, all copies of a message are known as well as one.
@@ -368,7 +361,7 @@ class _Run:
         most = min(self.max_states, _MOST_LOCALIZED[level] if local is None else _MOST_OF_PART)
         while True:
             examined = self._examined(level, family, whole, kept, most, local)
-            shown = _shown(examined, watcher, level)
+            shown = shown_by(examined, watcher, level)
             if shown is None:
                 return "", examined
             more = needed(whole, kept, examined.graph, shown)
@@ -380,7 +373,7 @@ class _Run:
         """How many views of all machines are looked at."""
         return min(self.max_states, _MOST_BESIDE.get(level, self.max_states)) if self.localize else self.max_states
 
-    def _of_everything(self, level: Level, family: Family, whole: System) -> _Examined:
+    def _of_everything(self, level: Level, family: Family, whole: System) -> Examined:
         """The views of all machines, which are kept for the next one that watches."""
         return self._whole.of(
             (level, family), lambda: self._examined(level, family, whole, everything(whole), self._most(level))
@@ -394,7 +387,7 @@ class _Run:
         kept: Kept,
         max_states: int,
         local: Views | None = None,
-    ) -> _Examined:
+    ) -> Examined:
         """The views of a level; again without the ghosts that turn out not to tell the numbers of their counters.
 
         Halves of pairs that ``local`` views do not have are left out.
@@ -409,7 +402,7 @@ class _Run:
             broken = {system.machines[ghost.counter].name for ghost in views.broken}
             if not broken:
                 self._count(level, views)
-                return _Examined(system, views)
+                return Examined(system, views)
             ghosts = tuple(ghost for ghost in ghosts if whole.machines[ghost.counter].name not in broken)
 
     def _count(self, level: Level, views: Views) -> None:
@@ -421,165 +414,6 @@ def _with_ghosts_of(system: System, other: System) -> System:
     counters = {other.machines[ghost.counter].name for ghost in other.ghosts}
     ghosts = tuple(ghost for ghost in system.ghosts if system.machines[ghost.counter].name in counters)
     return dataclasses.replace(system, ghosts=ghosts)
-
-
-class _Examined:
-    """Finished views; the steps between them and the letters that they have at rest are made when asked for."""
-
-    def __init__(self, system: System, views: Views) -> None:
-        self.system = system
-        self.views = views
-        self.delayed: set[str] = set()
-        """What a delayed ghost has proved."""
-
-    @functools.cached_property
-    def graph(self) -> Graph:
-        """The steps between the views."""
-        return graph_of(self.views)
-
-    @functools.cached_property
-    def causes(self) -> Causes:
-        """What messages of pairs wait for."""
-        return Causes(self.graph, NOTHING)
-
-    @functools.cached_property
-    def rest(self) -> Rest:
-        """Their letters."""
-        return Rest(self.views)
-
-
-class Related:
-    """Finished views of one message that ask a relation, and the parts of this."""
-
-    def __init__(self, parts: Sequence[_Examined], views: RelatedViews) -> None:
-        self._parts = parts
-        self.messages = _Examined(views.spaces.system, views)
-        self.views = views
-
-    @functools.cached_property
-    def _rest(self) -> RelatedRest:
-        return RelatedRest(self.views)
-
-    def shown(self, watcher: Watcher) -> str:
-        """How ``watcher`` shows its anomaly, a clause; empty if it does not."""
-        reached = watched(self.messages.graph, watcher.table, 0 if watcher.of_message else None)
-        causes = [part.causes for part in self._parts]
-        if watcher.of_message:
-            causes = [Causes(part.graph, watcher.table, part.causes) for part in self._parts]
-        marked = [state for state in sorted(watcher.marked) if reached[:, state].any()]
-        if any(self._is_marked_in_parts(watcher, causes, state) for state in marked) and not _is_within_a_bound(
-            self.messages, watcher
-        ):
-            return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
-        if not watcher.at_rest:
-            return ""
-        if self._rest.shows(reached, watcher.at_rest, causes, of_system=not watcher.of_message):
-            return f"{watcher.table.name} is marked in a view that may be at rest, at the level {Level.RELATED}"
-        return ""
-
-    def _is_marked_in_parts(self, watcher: Watcher, causes: Sequence[Causes], state: int) -> bool:
-        """Whether no part of the relation excludes that ``watcher`` comes to a state."""
-        slots: Sequence[int | None] = range(Level.PAIRS.slots) if watcher.of_message else (None,)
-        return all(
-            _is_marked([watched(part.graph, watcher.table, slot) for slot in slots], of_part, state)
-            for part, of_part in zip(self._parts, causes, strict=True)
-        )
-
-
-def _shown(examined: _Examined, watcher: Watcher, level: Level) -> Shown | None:
-    """How ``watcher`` shows its anomaly; ``None`` if it does not."""
-    slots: Sequence[int | None] = range(level.slots) if watcher.of_message else (None,)
-    reached = [watched(examined.graph, watcher.table, slot) for slot in slots]
-    causes = None
-    if level is Level.PAIRS:
-        of_messages = examined.causes
-        causes = Causes(examined.graph, watcher.table, of_messages) if watcher.of_message else of_messages
-    for state in sorted(watcher.marked):
-        if _is_marked(reached, causes, state) and not _is_within_a_bound(examined, watcher):
-            views = [np.flatnonzero(of_slot[:, state]) for of_slot in reached]
-            reason = f"{watcher.table.name} is marked in a view at the level {level}"
-            return Shown(reason, watcher, slots, state, views, ())
-    if watcher.at_rest:
-        of_slots = reached if watcher.of_message else reached * level.slots
-        word = examined.rest.first_word(of_slots, watcher.at_rest, of_system=not watcher.of_message, causes=causes)
-        if word is not None:
-            reason = f"{watcher.table.name} is marked in a view that may be at rest, at the level {level}"
-            return Shown(reason, watcher, slots, word.state, word.views, word.beside, at_rest=True)
-    return None
-
-
-def _is_marked(reached: Sequence[Reached], causes: Causes | None, state: int) -> bool:
-    """Whether a state of what watches is reached; one that others bring about, in a pair with its cause."""
-    if not any(of_slot[:, state].any() for of_slot in reached):
-        return False
-    mine = None if causes is None or len(reached) == 1 else causes.of_mark(state)
-    return causes is None or mine is None or causes.has(mine, state)
-
-
-def _is_within_a_bound(examined: _Examined, watcher: Watcher) -> bool:
-    """Whether a counter of the system that refuses to go on at the same bound is never below what ``watcher`` counts.
-
-    If each message has counted at most as much of the one as of the other, so have all of them together.
-    """
-    ghost = watcher.ghost
-    guards = [guard for guard in examined.system.ghosts if guard.refuses and guard.bound == watcher.bound]
-    if ghost is None:
-        return False
-    if any(_is_at_most(examined, ghost, guard.ghost) for guard in guards):
-        return True
-    if any(_is_at_most_delayed(examined, watcher, guard) for guard in guards):
-        examined.delayed.add(watcher.anomaly)
-        return True
-    return False
-
-
-def _is_at_most(examined: _Examined, watching: Table, guarding: int) -> bool:
-    """Whether in every view the ghost ``watching`` has counted at most what the ghost ``guarding`` has."""
-    views = examined.views
-    for slot, messages in enumerate(views.slots):
-        reached = watched(examined.graph, watching, slot)
-        guards = views.spaces.message.states[messages, guarding]
-        if any(
-            (reached[:, count] & ((count == LOST) | (guards < count))).any() for count in range(len(watching.states))
-        ):
-            return False
-    return True
-
-
-_MOST_PRODUCT = 20_000_000
-"""So many pairs of a view and a state of a delayed ghost are looked at."""
-
-
-def _is_at_most_delayed(examined: _Examined, watcher: Watcher, guard: Ghost) -> bool:
-    """Whether ``watcher`` has never counted more than the delayed ghost of ``guard``, whose sum stays at the bound.
-
-    The ghost has to be that of the counter while it is open, and the counter must not count up while it is closed.
-    """
-    states = delayed_states()
-    if watcher.moves is None or len(examined.views) * len(states) > _MOST_PRODUCT:
-        return False
-    moves, graph = watcher.moves, examined.graph
-    of_system = frozenset(i for i, event in enumerate(examined.system.events) if not event.of_message)
-    slots = range(len(examined.views.slots))
-
-    def closes(event: int) -> bool:
-        """Whether no message counts up after the event, until the ghost is open again."""
-        table = closing_table(guard.moves, moves, event, of_system)
-        return not any(watched(graph, table, slot)[:, table.states.index("wrong")].any() for slot in slots)
-
-    if not (moves.reset - guard.moves.reset):
-        return False
-    closing = frozenset(filter(closes, guard.moves.reset))
-    delayed = delayed_ghost(guard.moves, moves, closing, of_system)
-    views = examined.views
-    for slot, messages in enumerate(views.slots):
-        reached = watched(graph, delayed, slot)
-        counts = views.spaces.message.states[messages, guard.ghost]
-        for number, state in enumerate(states):
-            strange = LOST in {state.kept, state.watching} or state.watching > state.kept
-            if (reached[:, number] & (strange | (counts != state.kept if not state.closed else False))).any():
-                return False
-    return True
 
 
 def _joined(name: str, verdicts: Sequence[Verdict]) -> Verdict:

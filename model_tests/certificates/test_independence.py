@@ -24,7 +24,7 @@ from ackfsm.certificates._words import Letter, can_rest
 from ackfsm.network import observers_of
 from ackfsm.tables import Counter, EventRef, Machine
 from ackfsm.terms import Fault, Profile
-from ackfsm.unbounded import Level, _compiled, _prove, _rest, _views
+from ackfsm.unbounded import Level, _compiled, _examined, _prove, _rest, _views
 from ackfsm.unbounded._causes import Causes
 from ackfsm.unbounded._certify import invariant_of
 from ackfsm.unbounded._columns import Scope, system_of, watchers_of
@@ -186,7 +186,7 @@ def _one_event_forgotten(patch: Patch) -> None:
 
 def _no_marks(patch: Patch) -> None:
     """What watches is never seen to be marked."""
-    patch.setattr(_prove, "watched", lambda *args: np.zeros_like(watched(*args)))
+    patch.setattr(_examined, "watched", lambda *args: np.zeros_like(watched(*args)))
 
 
 def _no_words(patch: Patch) -> None:
@@ -449,8 +449,8 @@ def test_a_message_that_pairs_alone_show_not_to_be_overtaken_is_verified(monkeyp
     """The mutant: a verifier that does not ask who brings a mark about sees one in some pair."""
     settings = {"resend_in_doubt": True, "consumption": "receive"}
     if machines == "few":
-        shown, first = _prove.Related.shown, iter(["the relation of all machines is not asked"])
-        monkeypatch.setattr(_prove.Related, "shown", lambda *asked: next(first, None) or shown(*asked))
+        shown, first = _examined.Related.shown, iter(["the relation of all machines is not asked"])
+        monkeypatch.setattr(_examined.Related, "shown", lambda *asked: next(first, None) or shown(*asked))
     certificate = certified("jms", settings, ["reorder"], faults={Fault.CONSUMER_LINK_LOSS}, levels=[Level.RELATED])
     assert certificate.proved == ("reorder",)
     assert verified(certificate).verified

@@ -21,13 +21,14 @@ MADE_BY = "make it again: python -m model_tests.any_number"
 
 @functools.cache
 def first() -> dict[str, Configuration]:
-    return any_number.first_modes(shipped())
+    return any_number.first_of(shipped(), any_number.modes_of(shipped()))
 
 
 def test_what_is_kept_is_of_these_tables() -> None:
     """A row that matters gives the modes with it another digest, so that what was kept of them is no more."""
-    kept = any_number.FILE.read_text(encoding="utf-8")
-    assert kept == matrix.decided_modes_text(matrix.kept_decisions(), first()), MADE_BY
+    kept = any_number.MODES.file.read_text(encoding="utf-8")
+    names = any_number.names_of(shipped(), first())
+    assert kept == any_number.MODES.text(matrix.kept_decisions(), names), MADE_BY
 
 
 def test_the_file_is_read_as_it_is_written() -> None:
@@ -40,7 +41,7 @@ def test_the_file_is_read_as_it_is_written() -> None:
             {name: draw.randint(1, 501) for name in drawn[:cut]}, {name: draw.randint(0, 3) for name in drawn[cut:]}
         )
         key, mode = draw.choice([*first().items()])
-        text = matrix.decided_modes_text({key: one}, {key: mode})
+        text = any_number.MATRIX.text({key: one}, any_number.names_of(shipped(), {key: mode}))
         assert matrix.read_decided_modes(text.splitlines()) == {key: one}
 
 

@@ -46,7 +46,7 @@ def test_what_is_held_over_a_broken_connection_is_within_the_bound(profile: str,
 
 
 def test_it_is_the_delayed_ghost_that_proves_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.unbounded._prove._is_at_most_delayed", lambda *_: False)
+    monkeypatch.setattr("ackfsm.unbounded._examined._is_at_most_delayed", lambda *_: False)
     assert not _proved(shipped(), "qpid")
 
 

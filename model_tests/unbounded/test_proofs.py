@@ -13,7 +13,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.unbounded import Level, Proof, prove
 from ackfsm.unbounded._causes import Causes, caused_states
-from ackfsm.unbounded._prove import Related
+from ackfsm.unbounded._examined import Related
 from ackfsm.unbounded._related import RelatedRest
 from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._words import Letter

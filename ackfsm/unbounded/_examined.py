@@ -1,0 +1,180 @@
+"""Finished views, and whether they show an anomaly: by a mark, or by a word at rest."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from ackfsm.unbounded._causes import NOTHING, Causes
+from ackfsm.unbounded._columns import Ghost, System, Watcher
+from ackfsm.unbounded._ghosts import LOST, closing_table, delayed_ghost, delayed_states
+from ackfsm.unbounded._localize import Shown
+from ackfsm.unbounded._related import RelatedRest, RelatedViews
+from ackfsm.unbounded._rest import Rest
+from ackfsm.unbounded._steps import Level
+from ackfsm.unbounded._tables import Table
+from ackfsm.unbounded._views import Views
+from ackfsm.unbounded._watching import Graph, Reached, graph_of, watched
+
+__all__ = ["Examined", "Related", "shown_by"]
+
+
+_MOST_PRODUCT = 20_000_000
+"""So many pairs of a view and a state of a delayed ghost are looked at."""
+
+
+class Examined:
+    """Finished views; the steps between them and the letters that they have at rest are made when asked for."""
+
+    def __init__(self, system: System, views: Views) -> None:
+        self.system = system
+        self.views = views
+        self.delayed: set[str] = set()
+        """What a delayed ghost has proved."""
+
+    @functools.cached_property
+    def graph(self) -> Graph:
+        """The steps between the views."""
+        return graph_of(self.views)
+
+    @functools.cached_property
+    def causes(self) -> Causes:
+        """What messages of pairs wait for."""
+        return Causes(self.graph, NOTHING)
+
+    @functools.cached_property
+    def rest(self) -> Rest:
+        """Their letters."""
+        return Rest(self.views)
+
+
+class Related:
+    """Finished views of one message that ask a relation, and the parts of this."""
+
+    def __init__(self, parts: Sequence[Examined], views: RelatedViews) -> None:
+        self._parts = parts
+        self.messages = Examined(views.spaces.system, views)
+        self.views = views
+
+    @functools.cached_property
+    def _rest(self) -> RelatedRest:
+        return RelatedRest(self.views)
+
+    def shown(self, watcher: Watcher) -> str:
+        """How ``watcher`` shows its anomaly, a clause; empty if it does not."""
+        reached = watched(self.messages.graph, watcher.table, 0 if watcher.of_message else None)
+        causes = [part.causes for part in self._parts]
+        if watcher.of_message:
+            causes = [Causes(part.graph, watcher.table, part.causes) for part in self._parts]
+        marked = [state for state in sorted(watcher.marked) if reached[:, state].any()]
+        if any(self._is_marked_in_parts(watcher, causes, state) for state in marked) and not _is_within_a_bound(
+            self.messages, watcher
+        ):
+            return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
+        if not watcher.at_rest:
+            return ""
+        if self._rest.shows(reached, watcher.at_rest, causes, of_system=not watcher.of_message):
+            return f"{watcher.table.name} is marked in a view that may be at rest, at the level {Level.RELATED}"
+        return ""
+
+    def _is_marked_in_parts(self, watcher: Watcher, causes: Sequence[Causes], state: int) -> bool:
+        """Whether no part of the relation excludes that ``watcher`` comes to a state."""
+        slots: Sequence[int | None] = range(Level.PAIRS.slots) if watcher.of_message else (None,)
+        return all(
+            _is_marked([watched(part.graph, watcher.table, slot) for slot in slots], of_part, state)
+            for part, of_part in zip(self._parts, causes, strict=True)
+        )
+
+
+def shown_by(examined: Examined, watcher: Watcher, level: Level) -> Shown | None:
+    """How ``watcher`` shows its anomaly; ``None`` if it does not."""
+    slots: Sequence[int | None] = range(level.slots) if watcher.of_message else (None,)
+    reached = [watched(examined.graph, watcher.table, slot) for slot in slots]
+    causes = None
+    if level is Level.PAIRS:
+        of_messages = examined.causes
+        causes = Causes(examined.graph, watcher.table, of_messages) if watcher.of_message else of_messages
+    for state in sorted(watcher.marked):
+        if _is_marked(reached, causes, state) and not _is_within_a_bound(examined, watcher):
+            views = [np.flatnonzero(of_slot[:, state]) for of_slot in reached]
+            reason = f"{watcher.table.name} is marked in a view at the level {level}"
+            return Shown(reason, watcher, slots, state, views, ())
+    if watcher.at_rest:
+        of_slots = reached if watcher.of_message else reached * level.slots
+        word = examined.rest.first_word(of_slots, watcher.at_rest, of_system=not watcher.of_message, causes=causes)
+        if word is not None:
+            reason = f"{watcher.table.name} is marked in a view that may be at rest, at the level {level}"
+            return Shown(reason, watcher, slots, word.state, word.views, word.beside, at_rest=True)
+    return None
+
+
+def _is_marked(reached: Sequence[Reached], causes: Causes | None, state: int) -> bool:
+    """Whether a state of what watches is reached; one that others bring about, in a pair with its cause."""
+    if not any(of_slot[:, state].any() for of_slot in reached):
+        return False
+    mine = None if causes is None or len(reached) == 1 else causes.of_mark(state)
+    return causes is None or mine is None or causes.has(mine, state)
+
+
+def _is_within_a_bound(examined: Examined, watcher: Watcher) -> bool:
+    """Whether a counter of the system that refuses to go on at the same bound is never below what ``watcher`` counts.
+
+    If each message has counted at most as much of the one as of the other, so have all of them together.
+    """
+    ghost = watcher.ghost
+    guards = [guard for guard in examined.system.ghosts if guard.refuses and guard.bound == watcher.bound]
+    if ghost is None:
+        return False
+    if any(_is_at_most(examined, ghost, guard.ghost) for guard in guards):
+        return True
+    if any(_is_at_most_delayed(examined, watcher, guard) for guard in guards):
+        examined.delayed.add(watcher.anomaly)
+        return True
+    return False
+
+
+def _is_at_most(examined: Examined, watching: Table, guarding: int) -> bool:
+    """Whether in every view the ghost ``watching`` has counted at most what the ghost ``guarding`` has."""
+    views = examined.views
+    for slot, messages in enumerate(views.slots):
+        reached = watched(examined.graph, watching, slot)
+        guards = views.spaces.message.states[messages, guarding]
+        if any(
+            (reached[:, count] & ((count == LOST) | (guards < count))).any() for count in range(len(watching.states))
+        ):
+            return False
+    return True
+
+
+def _is_at_most_delayed(examined: Examined, watcher: Watcher, guard: Ghost) -> bool:
+    """Whether ``watcher`` has never counted more than the delayed ghost of ``guard``, whose sum stays at the bound.
+
+    The ghost has to be that of the counter while it is open, and the counter must not count up while it is closed.
+    """
+    states = delayed_states()
+    if watcher.moves is None or len(examined.views) * len(states) > _MOST_PRODUCT:
+        return False
+    moves, graph = watcher.moves, examined.graph
+    of_system = frozenset(i for i, event in enumerate(examined.system.events) if not event.of_message)
+    slots = range(len(examined.views.slots))
+
+    def closes(event: int) -> bool:
+        """Whether no message counts up after the event, until the ghost is open again."""
+        table = closing_table(guard.moves, moves, event, of_system)
+        return not any(watched(graph, table, slot)[:, table.states.index("wrong")].any() for slot in slots)
+
+    if not (moves.reset - guard.moves.reset):
+        return False
+    closing = frozenset(filter(closes, guard.moves.reset))
+    delayed = delayed_ghost(guard.moves, moves, closing, of_system)
+    views = examined.views
+    for slot, messages in enumerate(views.slots):
+        reached = watched(graph, delayed, slot)
+        counts = views.spaces.message.states[messages, guard.ghost]
+        for number, state in enumerate(states):
+            strange = LOST in {state.kept, state.watching} or state.watching > state.kept
+            if (reached[:, number] & (strange | (counts != state.kept if not state.closed else False))).any():
+                return False
+    return True
