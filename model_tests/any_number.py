@@ -54,7 +54,7 @@ MATRIX = Kept(
 
 _MODE = ("delivery_mode", *matrix.MODE_KEYS)
 
-_CHUNKS = 32
+_CHUNKS = 8
 """So many for each process are decided before the file is written."""
 
 

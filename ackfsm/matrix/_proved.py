@@ -1,8 +1,8 @@
 """What is decided of the modes of the systems for any number of messages: computed once, kept, and looked up.
 
-One decision takes a second to a minute, so that the pages of the systems do not make them anew.  They are kept under the
-digest of all that decides (:func:`ackfsm.unbounded.network_key`), so that what is found there is of these very tables:
-where a row that matters has changed nothing is found.
+One decision takes a second to a minute, so that the pages of the systems do not make them anew.  They are kept under
+the digest of all that decides (:func:`ackfsm.unbounded.network_key`), so that what is found there is of these very
+tables: where a row that matters has changed nothing is found.
 """
 
 from __future__ import annotations

@@ -281,9 +281,12 @@ class _Run:
     def _of_few_related(self, family: Family, whole: System, watcher: Watcher) -> str:
         """As :meth:`_of_related`, with a relation for ``watcher`` alone, of few of the machines that it could know."""
         local = self._of_local(family, whole)
-        of_local = _with_ghosts_of(whole, local.system)
-        known = projected(of_local, relating(of_local)[0][0])
-        reason, pairs = self._localized(Level.PAIRS, family, known, watcher, local.views)
+        of_local = _known_by(local.system, whole)
+        for kept in (relating(of_local)[0][0], everything(of_local)):
+            known = projected(of_local, kept)
+            reason, pairs = self._localized(Level.PAIRS, family, known, watcher, local.views)
+            if not reason:
+                break
         if not reason and self.keep_invariants:
             relation = Relation([pairs.views])
             related = Related([pairs], self._related_views(family, local, relation))
@@ -307,16 +310,20 @@ class _Run:
         return self._relations.of(family, lambda: self._examined_related(family, whole))
 
     def _of_local(self, family: Family, whole: System) -> Examined:
-        """The local views of all machines, which are kept for the next one that asks."""
-        return self._local.of(
-            family, lambda: self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
-        )
+        """The local views of all machines, or of those that relate messages; kept for the next one that asks."""
+        return self._local.of(family, lambda: self._examined_local(family, whole))
+
+    def _examined_local(self, family: Family, whole: System) -> Examined:
+        try:
+            return self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
+        except NotProvedError:
+            return self._examined(Level.LOCAL, family, whole, relating(whole)[0][0], self._most_related)
 
     def _examined_related(self, family: Family, whole: System) -> Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
         local = self._of_local(family, whole)
-        of_local = _with_ghosts_of(whole, local.system)
-        parts, relation = self._relation(family, of_local, relating(whole), local.views)
+        of_local = _known_by(local.system, whole)
+        parts, relation = self._relation(family, of_local, relating(of_local), local.views)
         return Related(parts, self._related_views(family, local, relation))
 
     def _related_views(self, family: Family, local: Examined, relation: Relation) -> RelatedViews:
@@ -409,11 +416,19 @@ class _Run:
         self.views[level] = self.views.get(level, 0) + len(views)
 
 
-def _with_ghosts_of(system: System, other: System) -> System:
-    """A system with the ghosts that another one has."""
+def _known_by(other: System, system: System) -> System:
+    """A system without the machines and the ghosts that another one does not have."""
     counters = {other.machines[ghost.counter].name for ghost in other.ghosts}
     ghosts = tuple(ghost for ghost in system.ghosts if system.machines[ghost.counter].name in counters)
-    return dataclasses.replace(system, ghosts=ghosts)
+    kept = everything(dataclasses.replace(system, ghosts=ghosts))
+    names = {table.name for table in (*other.machines, *other.message)}
+    return projected(
+        dataclasses.replace(system, ghosts=ghosts),
+        Kept(
+            frozenset(number for number in kept.machines if system.machines[number].name in names),
+            frozenset(number for number in kept.message if system.message[number].name in names),
+        ),
+    )
 
 
 def _joined(name: str, verdicts: Sequence[Verdict]) -> Verdict:

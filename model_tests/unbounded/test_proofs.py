@@ -11,10 +11,10 @@ from ackfsm.explore import SearchOptions, explore
 from ackfsm.network import Bounds, compose, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
-from ackfsm.unbounded import Level, Proof, prove
+from ackfsm.unbounded import Level, Proof, _prove, prove
 from ackfsm.unbounded._causes import Causes, caused_states
 from ackfsm.unbounded._examined import Related
-from ackfsm.unbounded._related import RelatedRest
+from ackfsm.unbounded._related import RelatedRest, relating
 from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._words import Letter
 from model_tests.support.checker.projected import fading, wary
@@ -128,7 +128,11 @@ def test_with_every_fault_nothing_is_stuck_as_related_messages_show(profile: str
 
 @pytest.mark.parametrize("machines", ["all", "few"])
 def test_what_no_pair_of_a_relation_shows_is_not_shown(monkeypatch: pytest.MonkeyPatch, machines: str) -> None:
-    """A view of one message says that it is overtaken; the mutant does not ask who brought that about."""
+    """A view of one message says that it is overtaken; the mutant does not ask who brought that about.
+
+    Only what relates messages is known here: all machines of two would tell without that question.
+    """
+    monkeypatch.setattr(_prove, "everything", lambda system: relating(system)[0][0])
     configuration = shipped().configure("jms", {"resend_in_doubt": True, "consumption": "receive"})
     if machines == "few":
         monkeypatch.setattr(Related, "shown", lambda *_: "the relation of all machines is not asked")
@@ -138,6 +142,21 @@ def test_what_no_pair_of_a_relation_shows_is_not_shown(monkeypatch: pytest.Monke
 
     assert proved() == {Anomaly.REORDER}
     monkeypatch.setattr(Causes, "of_mark", lambda *_: None)
+    assert not proved()
+
+
+def test_that_a_message_is_overtaken_other_machines_than_those_that_relate_may_refute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Here it takes machines that refuse nothing to other messages, which the mutant does not look at."""
+    settings = {"consumption": "receive", "send_mode": "asynchronous", "redelivery_mark_persisted": True}
+    configuration = shipped().configure("activemq", settings)
+
+    def proved() -> set[str]:
+        return _proved(prove(shipped(), configuration, [Anomaly.REORDER], levels=[Level.RELATED], least=2))
+
+    assert proved() == {Anomaly.REORDER}
+    monkeypatch.setattr(_prove, "everything", lambda system: relating(system)[0][0])
     assert not proved()
 
 
