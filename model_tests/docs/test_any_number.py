@@ -57,6 +57,34 @@ def test_what_is_kept_is_found_again(number: int) -> None:
     assert all(found.possible[name] <= messages for name, messages in kept[key].possible.items())
 
 
+def test_what_is_kept_of_the_matrix_is_of_these_tables_and_found_again() -> None:
+    """Some lines, others whenever the file is another one: their settings give the same digest and answers."""
+    text = any_number.MATRIX.file.read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    drawn = random.Random(text).sample(lines, 20)
+    named = {line.partition(";")[0]: _named(line.split(";")[1].split()) for line in drawn}
+    with batch(shipped()) as work:
+        keys = matrix.keys_of_modes(work, [*named.values()])
+    assert {key: keys[configuration] for key, configuration in named.items()} == {key: key for key in named}, MADE_BY
+    sent_once = [key for key, configuration in named.items() if not configuration.resend_in_doubt]
+    for key, one in zip(
+        sent_once[:3], matrix.decide_modes(shipped(), [named[key] for key in sent_once[:3]]), strict=True
+    ):
+        kept = any_number.MATRIX.decided()[key]
+        for anomaly in Anomaly:
+            known, now = kept.reachable(anomaly), one.reachable(anomaly)
+            assert known is None or now is known, (named[key], anomaly, MADE_BY)
+
+
+def _named(words: list[str]) -> Configuration:
+    profile, delivery_mode, ack_mode, consumption, *others = words
+    settings: dict[str, object] = {"delivery_mode": delivery_mode, "ack_mode": ack_mode, "consumption": consumption}
+    values = {"True": True, "False": False, "None": None}
+    for key, _, value in (word.partition("=") for word in others):
+        settings[key] = int(value) if value.isdigit() else values.get(value, value)
+    return shipped().configure(profile, settings)
+
+
 def test_nothing_that_two_messages_show_is_said_to_be_impossible() -> None:
     """By a search that knows nothing of proofs."""
     reached, kept = 0, matrix.kept_decisions()
