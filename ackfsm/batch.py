@@ -234,12 +234,25 @@ def _killed_worker_as_host_error() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Processes that are started here never see an interrupt; this one sees it afterwards."""
+    """Processes that are started here never see an interrupt; this one sees it afterwards.
+
+    A thread that blocks no signals, as libraries have them, may be given the interrupt: Python then calls the handler
+    in the first thread, whatever that blocks.
+    """
+    waiting: list[int] = []
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    handler = signal.getsignal(signal.SIGINT)
+    held = callable(handler) and threading.current_thread() is threading.main_thread()
+    if held:
+        signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
     try:
         yield
     finally:
+        if held:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _exit_with_parent() -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
-from ackfsm.batch import ParallelMap, batch, chunks, process_pool
+from ackfsm.batch import ParallelMap, _interrupts_blocked, batch, chunks, process_pool
 from ackfsm.tables import Specification
 from ackfsm.terms import SpecError
 from model_tests.support.tables import shipped
@@ -90,3 +93,18 @@ def test_results_in_order_come_while_few_arguments_are_taken() -> None:
 
 def _negated(number: int) -> int:
     return -number
+
+
+def test_an_interrupt_that_another_thread_is_given_waits_until_a_process_has_started() -> None:
+    """One of a library, that blocks no signal: what an interrupt calls is run in the first thread all the same."""
+    ended, block, interrupted = threading.Event(), "was cut off", False
+    threading.Thread(target=ended.wait, daemon=True).start()
+    try:
+        with _interrupts_blocked():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+            block = "came to its end"
+    except KeyboardInterrupt:
+        interrupted = True
+    ended.set()
+    assert (block, interrupted) == ("came to its end", True)
