@@ -24,10 +24,10 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, InputError
 from model_tests.support.places import PROJECT
 
-__all__ = ["MATRIX", "MODES", "Kept", "configurations_of_matrix", "first_of", "main", "modes_of", "names_of"]
+__all__ = ["MATRIX", "MODES", "DecisionFile", "configurations_of_matrix", "first_of", "main", "modes_of", "names_of"]
 
 
-class Kept(NamedTuple):
+class DecisionFile(NamedTuple):
     """A file of what is decided, and what it says of itself."""
 
     file: Path
@@ -43,11 +43,11 @@ class Kept(NamedTuple):
         return matrix.decided_modes_text(decided, names, self.where)
 
 
-MODES = Kept(
+MODES = DecisionFile(
     PROJECT / "ackfsm" / "matrix" / matrix.KEPT_IN,
     "in the modes of the systems, all other settings\n# at their defaults.  Made by python -m model_tests.any_number",
 )
-MATRIX = Kept(
+MATRIX = DecisionFile(
     PROJECT / "docs" / "any-number-matrix.txt",
     "in the configurations of the matrix.\n# Made by python -m model_tests.any_number --matrix",
 )

@@ -46,8 +46,8 @@ class Space:
             column=np.array([0, *itertools.accumulate(map(len, columns))], np.int64)[:-1],
             columns=np.array([state for column in columns for state in column], np.int16),
         )
-        self.kept: Ints | None = None
-        """For each number the one that is kept of the states that are one with it, once some have been made one."""
+        self.representatives: Ints | None = None
+        """For each number that of the state which stands for all bisimilar ones, once these have been merged."""
         _compiled.begin(self.arrays, np.array([table.initial for table in tables], np.int16))
 
     def __len__(self) -> int:
@@ -77,20 +77,22 @@ class Space:
         return numbers
 
     def numbers_of(self, states: npt.NDArray[np.int16]) -> Ints:
-        """The numbers that are kept for these states, a row for each; -1 for those that were not met."""
+        """The numbers of the representatives of these states, a row for each; -1 for those that were not met."""
         distinct, of_row = distinct_rows(states)
         numbers = np.array([_compiled.number_of(self.arrays, row) for row in distinct], np.int64)
-        return self.kept_for(numbers)[of_row]
+        return self.representatives_of(numbers)[of_row]
 
-    def kept_for(self, numbers: Ints) -> Ints:
-        """For each of these numbers, or -1, the one that is kept of the states that are one with it."""
-        return numbers if self.kept is None else np.where(numbers < 0, numbers, self.kept[numbers])
+    def representatives_of(self, numbers: Ints) -> Ints:
+        """For each of these numbers, or -1, that of its representative."""
+        return (
+            numbers if self.representatives is None else np.where(numbers < 0, numbers, self.representatives[numbers])
+        )
 
     def merge(self, keys: Ints) -> None:
-        """Make one of the states that have the same of ``keys`` (a row for each), and will have by whatever steps.
+        """Merge the bisimilar states: they have the same of ``keys`` (a row for each), and so have their next states.
 
-        Of those that are one the first is kept, and every step to one of them leads to it.  What a step leads to that
-        has no number yet is not told apart: it must not be met.
+        The first of them is the representative of all, and every step to one of them leads to it.  What a step leads to
+        that has no number yet is not told apart: it must not be met.
         """
         met = len(keys)
         position = 0
@@ -103,7 +105,7 @@ class Space:
         _compiled.redirect(self.after, classes)
         kept = np.arange(len(self))
         kept[:met] = classes
-        self.kept = kept
+        self.representatives = kept
 
     def make_room(self) -> None:
         """See to it that one more state can be expanded."""

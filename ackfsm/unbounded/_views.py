@@ -90,7 +90,7 @@ class Views:
         self._progress = progress
         self._words = (len(spaces.system.events) + _WORD - 1) // _WORD
         self.halves = _NO_HALVES if halves is None else halves
-        self._step_arrays = _step_arrays(spaces, level, self.steps, _of_kept(self.halves, spaces.message))
+        self._step_arrays = _step_arrays(spaces, level, self.steps, _of_representatives(self.halves, spaces.message))
         self._possible = _no_steps(level.slots, self._step_arrays.by_others.shape[1])
         self.arrays = _first_view(level.slots, len(_POSITIONS[level.slots]), self._words)
         self.broken: list[Ghost] = []
@@ -117,10 +117,10 @@ class Views:
     def of_all_states(self) -> list[Ints]:
         """As ``machines`` and ``slots``, with every state of a message that was made one with that of a view."""
         parts = [self.machines, *self.slots]
-        if self.spaces.message.kept is None:
+        if self.spaces.message.representatives is None:
             return parts
         machines, messages = np.nonzero(self.halves)
-        kept = (machines << BITS) | self.spaces.message.kept[messages]
+        kept = (machines << BITS) | self.spaces.message.representatives[messages]
         order = np.argsort(kept, kind="stable")
         kept, messages = kept[order], messages[order]
         for slot in range(1, len(parts)):
@@ -294,13 +294,13 @@ def _slots(packed: Ints, slots: int) -> list[Ints]:
     return [(packed >> (BITS * (slots - 1 - slot))) & mask for slot in range(slots)]
 
 
-def _of_kept(halves: npt.NDArray[np.bool_], message: Space) -> npt.NDArray[np.bool_]:
+def _of_representatives(halves: npt.NDArray[np.bool_], message: Space) -> npt.NDArray[np.bool_]:
     """The halves of the states of a message that are kept: those of all that are one with it."""
-    if message.kept is None:
+    if message.representatives is None:
         return halves
     found = np.zeros_like(halves)
     machines, messages = np.nonzero(halves)
-    found[machines, message.kept[messages]] = True
+    found[machines, message.representatives[messages]] = True
     return found
 
 

@@ -67,6 +67,7 @@ def test_what_is_kept_of_the_matrix_is_of_these_tables_and_found_again() -> None
         keys = matrix.keys_of_modes(work, [*named.values()])
     assert {key: keys[configuration] for key, configuration in named.items()} == {key: key for key in named}, MADE_BY
     sent_once = [key for key, configuration in named.items() if not configuration.resend_in_doubt]
+    assert sent_once, "the drawn lines are all of messages that may be sent twice"
     for key, one in zip(
         sent_once[:3], matrix.decide_modes(shipped(), [named[key] for key in sent_once[:3]]), strict=True
     ):

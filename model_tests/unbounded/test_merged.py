@@ -58,7 +58,7 @@ def test_states_of_a_message_that_are_made_one_are_the_coarsest_that_may_be(
     """They have the same ghosts, wait for the same causes, and so do those that follow them by whatever step."""
     views = _pairs(_system(profile, settings))
     message, ghosts = views.spaces.message, [ghost.ghost for ghost in views.spaces.system.ghosts]
-    assert message.kept is not None
+    assert message.representatives is not None
     is_met = views.halves.sum(axis=0) > 0
     met = int(np.count_nonzero(is_met))
     assert is_met[:met].all(), "the states that are met come first"
@@ -74,8 +74,8 @@ def test_states_of_a_message_that_are_made_one_are_the_coarsest_that_may_be(
         )
         for row in message.states[:met]
     ]
-    assert message.kept[:met].tolist() == _coarsest(keys, np.where(after >= met, _NOT_MET, after).tolist())
-    assert len(set(message.kept[:met].tolist())) < met, "else none would be made one"
+    assert message.representatives[:met].tolist() == _coarsest(keys, np.where(after >= met, _NOT_MET, after).tolist())
+    assert len(set(message.representatives[:met].tolist())) < met, "else none would be made one"
 
 
 @pytest.mark.parametrize(("profile", "settings"), _CASES[:2])

@@ -77,7 +77,7 @@ class Projection:
     def _kept(self, views: Views, message: Local) -> int | None:
         """The number of a state of a message, or of that which is kept of the states that were made one with it."""
         number = views.spaces.message.number(message)
-        return None if number is None else int(views.spaces.message.kept_for(np.array([number]))[0])
+        return None if number is None else int(views.spaces.message.representatives_of(np.array([number]))[0])
 
 
 def _has(views: Views, machines: int | None, messages: list[int | None]) -> bool:
