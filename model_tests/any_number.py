@@ -21,7 +21,7 @@ from ackfsm.batch import batch, chunks
 from ackfsm.files import write_file
 from ackfsm.matrix import DecidedMode
 from ackfsm.tables import Specification
-from ackfsm.terms import Configuration, InputError
+from ackfsm.terms import Configuration
 from model_tests.support.places import PROJECT
 
 __all__ = ["MATRIX", "MODES", "DecisionFile", "configurations_of_matrix", "first_of", "main", "modes_of", "names_of"]
@@ -90,10 +90,7 @@ def names_of(specification: Specification, first: Mapping[str, Configuration]) -
 def _name(specification: Specification, configuration: Configuration) -> str:
     settings = configuration.as_dict()
     mode = {key: settings[key] for key in _MODE}
-    try:
-        defaults = specification.configure(configuration.profile, mode).as_dict()
-    except InputError:  # a mode that some other setting has to allow
-        defaults = specification.configure(configuration.profile).as_dict()
+    defaults = specification.configure(configuration.profile, mode).as_dict()
     others = [f"{key}={value}" for key, value in settings.items() if key not in mode and value != defaults[key]]
     return " ".join([configuration.profile, *map(str, mode.values()), *others])
 
