@@ -322,12 +322,12 @@ def redirect(after: Any, kept: Any) -> None:
                 after[number, step] = kept[after[number, step]]
 
 
-def allowed_as_bits(after: Any, steps: Any, found: Any) -> None:
-    """Set the bit of the event of each of ``steps`` (event, number) that a state does not refuse."""
-    for state in range(len(after)):
-        for i in range(len(steps)):
+def allowed_as_bits(part: PartArrays, steps: Any, found: Any) -> None:
+    """Set the bit of the event of each of ``steps`` (event, number) that a state does not refuse, if it is expanded."""
+    for state in range(part.used[0]):
+        for i in range(len(steps) if part.expanded[state] else 0):
             event = steps[i, 0]
-            if after[state, steps[i, 1]] >= 0:
+            if part.after[state, steps[i, 1]] >= 0:
                 found[state, event // _WORD] |= 1 << (event % _WORD)
 
 

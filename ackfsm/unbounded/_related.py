@@ -79,9 +79,12 @@ def halves_of(local: Views, spaces: Spaces, relation: Relation | None = None) ->
 
 def _added(part: Space, whole: Space, met: Ints) -> Ints:
     """The numbers that states ``met`` of ``whole`` have in ``part``, which has some of its machines."""
-    numbers, which = np.unique(met, return_inverse=True)
-    states, of_number = distinct_rows(_columns(whole, part)[numbers])
-    return part.add(states)[of_number][which]
+    is_met = np.zeros(len(whole), np.bool_)
+    is_met[met] = True
+    states, of_met = distinct_rows(_columns(whole, part)[is_met])
+    numbers = np.zeros(len(whole), np.int64)
+    numbers[is_met] = part.add(states)[of_met]
+    return numbers[met]
 
 
 def _told_apart(spaces: Spaces, relation: Relation | None) -> Ints:
@@ -212,8 +215,8 @@ class RelatedViews(Views):
         if halves > room:
             more = halves - room
             self.arrays = self.arrays._replace(
-                owned=with_room(self.arrays.owned, more, 0),
-                halves=with_room(self.arrays.halves, more, 0),
+                owned=with_room(self.arrays.owned, more),
+                halves=with_room(self.arrays.halves, more),
                 half_table=empty_lookup(halves),
             )
 

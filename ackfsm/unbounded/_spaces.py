@@ -13,12 +13,9 @@ from ackfsm.unbounded import _compiled
 from ackfsm.unbounded._kernel import PartArrays
 from ackfsm.unbounded._tables import Column, Table
 
-__all__ = ["REFUSED", "Ints", "Space", "distinct_rows", "empty_lookup", "with_room"]
+__all__ = ["Ints", "Space", "distinct_rows", "empty_lookup", "with_room"]
 
 Ints = npt.NDArray[np.int64]
-
-REFUSED = -1
-"""In place of the number of a next state."""
 
 _ROOM = 256
 
@@ -37,7 +34,7 @@ class Space:
         self.arrays = PartArrays(
             states=np.zeros((_ROOM, len(tables)), np.int16),
             hashes=np.zeros(_ROOM, np.int64),
-            after=np.full((_ROOM, len(parts)), REFUSED, np.int32),
+            after=np.empty((_ROOM, len(parts)), np.int32),
             expanded=np.zeros(_ROOM, np.bool_),
             table=empty_lookup(_ROOM),
             used=np.zeros(1, np.int64),
@@ -60,7 +57,7 @@ class Space:
 
     @property
     def after(self) -> npt.NDArray[np.int32]:
-        """For each number that has been expanded a row: the number of the next state by each step."""
+        """A row for each number: the next state by each step, less than 0 if refused; of those expanded only."""
         return cast("npt.NDArray[np.int32]", self.arrays.after[: len(self)])
 
     def number(self, states: Sequence[int]) -> int | None:
@@ -114,11 +111,13 @@ class Space:
         if needed <= room:
             return
         more = max(room, needed - room)
+        after = np.empty((room + more, arrays.after.shape[1]), np.int32)
+        after[: len(self)] = self.after
         self.arrays = arrays._replace(
-            states=with_room(arrays.states, more, 0),
-            hashes=with_room(arrays.hashes, more, 0),
-            after=with_room(arrays.after, more, REFUSED),
-            expanded=with_room(arrays.expanded, more, 0),
+            states=with_room(arrays.states, more),
+            hashes=with_room(arrays.hashes, more),
+            after=after,
+            expanded=with_room(arrays.expanded, more),
             table=empty_lookup(room + more),
         )
         _compiled.look_up_states(self.arrays)
@@ -152,14 +151,10 @@ _MOST_KEYS = 1 << 62
 _FEW_VALUES = 1 << 12
 
 
-def with_room(array: Any, more: int, value: int) -> Any:
-    """``array`` with room for ``more`` rows, which are all ``value``."""
+def with_room(array: Any, more: int) -> Any:
+    """``array`` with room for ``more`` rows, which are all 0."""
     rows, *columns = array.shape
-    found = (
-        np.full((rows + more, *columns), value, array.dtype)
-        if value
-        else np.zeros((rows + more, *columns), array.dtype)
-    )
+    found = np.zeros((rows + more, *columns), array.dtype)
     found[:rows] = array
     return found
 

@@ -160,7 +160,7 @@ class Views:
                     "a step leads out of the views for any number of messages, which should be closed under it"
                 )
             more = len(edges.step)
-            edges = edges._replace(step=with_room(edges.step, more, 0), target=with_room(edges.target, more, 0))
+            edges = edges._replace(step=with_room(edges.step, more), target=with_room(edges.target, more))
         return edges
 
     def _all_arrays(self) -> tuple[PartArrays, PartArrays, StepArrays, PossibleSteps, ViewArrays, Ints]:
@@ -258,9 +258,9 @@ class Views:
         table = empty_lookup(len(arrays.packed) + more)
         _compiled.look_up(arrays.packed, len(self), table)
         self.arrays = arrays._replace(
-            packed=with_room(arrays.packed, more, 0),
-            done=with_room(arrays.done, more, 0),
-            half=with_room(arrays.half, more, 0),
+            packed=with_room(arrays.packed, more),
+            done=with_room(arrays.done, more),
+            half=with_room(arrays.half, more),
             table=table,
         )
 
@@ -269,7 +269,7 @@ class Views:
         table = empty_lookup(len(arrays.halves) + more)
         _compiled.look_up(arrays.halves, int(arrays.used[1]), table)
         self.arrays = arrays._replace(
-            owned=with_room(arrays.owned, more, 0), halves=with_room(arrays.halves, more, 0), half_table=table
+            owned=with_room(arrays.owned, more), halves=with_room(arrays.halves, more), half_table=table
         )
 
     def enabled_by_system(self) -> Words:
@@ -306,7 +306,7 @@ def _of_representatives(halves: npt.NDArray[np.bool_], message: Space) -> npt.ND
 
 def _as_bits(space: Space, steps: Sequence[tuple[int, int]], words: int) -> Words:
     found = np.zeros((len(space), words), np.int64)
-    _compiled.allowed_as_bits(space.after, np.array(steps, np.int64).reshape(len(steps), 2), found)
+    _compiled.allowed_as_bits(space.arrays, np.array(steps, np.int64).reshape(len(steps), 2), found)
     return found
 
 
@@ -359,21 +359,21 @@ def _with_room_for(possible: PossibleSteps, system: int, message: int) -> Possib
     more_of_system, more_of_message = system - len(possible.known_system), message - len(possible.known_message)
     if more_of_system > 0:
         possible = possible._replace(
-            system=with_room(possible.system, more_of_system, 0),
-            system_stays=with_room(possible.system_stays, more_of_system, 0),
-            known_system=with_room(possible.known_system, more_of_system, 0),
+            system=with_room(possible.system, more_of_system),
+            system_stays=with_room(possible.system_stays, more_of_system),
+            known_system=with_room(possible.known_system, more_of_system),
         )
     if more_of_message > 0:
         possible = possible._replace(
             message=_of_slots_with_room(possible.message, more_of_message),
             message_stays=_of_slots_with_room(possible.message_stays, more_of_message),
-            known_message=with_room(possible.known_message, more_of_message, 0),
+            known_message=with_room(possible.known_message, more_of_message),
         )
     return possible
 
 
 def _of_slots_with_room(words: Words, more: int) -> Words:
-    return np.stack([with_room(of_slot, more, 0) for of_slot in words])
+    return np.stack([with_room(of_slot, more) for of_slot in words])
 
 
 def _first_view(slots: int, places: int, words: int) -> ViewArrays:
