@@ -70,7 +70,9 @@ class Causes:
             *(Waiting(n, states) for n, of_machine in enumerate(self._of_machines) for states in of_machine.values()),
             *(waiting for state in range(len(table.states)) if (waiting := self.of_mark(state)) is not None),
         ]
-        self._number = {waiting: number for number, waiting in enumerate(dict.fromkeys(every))}
+        self.asked = tuple(dict.fromkeys(every))
+        """All that some message waits for, and what watches it."""
+        self._number = {waiting: number for number, waiting in enumerate(self.asked)}
         self._among: dict[tuple[Waiting, int], tuple[set[int], set[int]]] = {}
         self._found: dict[tuple[int, int], Bits] = {}
 

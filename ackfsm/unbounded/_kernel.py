@@ -280,27 +280,27 @@ def expand_all(part: PartArrays, position: int, last: int) -> int:
     return last
 
 
-def refine(after: Any, classes: Any, finer: Any, table: Any) -> int:
-    """Split ``classes`` of states by the classes that they lead to, into ``finer``; how many those are.
+def refine(after: Any, blocks: Any, finer: Any, table: Any) -> int:
+    """Split ``blocks`` of states by the blocks that they lead to, into ``finer``; how many those are.
 
-    ``table`` is empty.  A class has the number of its first state.  Next states without a class are all alike.
+    ``table`` is empty.  A block has the number of its first state.  Next states without a block are all alike.
     """
-    found, size, steps, met = 0, len(table) - 1, after.shape[1], len(classes)
+    found, size, steps, met = 0, len(table) - 1, after.shape[1], len(blocks)
     for number in range(met):
-        hashed = hash_of(classes[number])
+        hashed = hash_of(blocks[number])
         for step in range(steps):
             leads_to = after[number, step]
             if leads_to >= 0:
-                hashed = (hashed + share_of(step, classes[leads_to] if leads_to < met else met)) & _POSITIVE
+                hashed = (hashed + share_of(step, blocks[leads_to] if leads_to < met else met)) & _POSITIVE
         at = hash_of(hashed) & size
         while table[at] >= 0:
             first = table[at]
-            same = classes[first] == classes[number]
+            same = blocks[first] == blocks[number]
             for step in range(steps):
                 mine, its = after[number, step], after[first, step]
                 if mine != its:
                     both = 0 <= mine < met and 0 <= its < met
-                    same = same and ((both and classes[mine] == classes[its]) or (mine >= met and its >= met))
+                    same = same and ((both and blocks[mine] == blocks[its]) or (mine >= met and its >= met))
                 if not same:
                     break
             if same:

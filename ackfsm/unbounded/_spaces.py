@@ -96,12 +96,12 @@ class Space:
         while position < met:
             self.make_room()
             position = _compiled.expand_all(self.arrays, position, met)
-        classes, finer, count = distinct_rows(keys)[1], np.zeros(met, np.int64), 0
-        while (found := _compiled.refine(self.after, classes, finer, empty_lookup(met))) > count:
-            classes, finer, count = finer, classes, found
-        _compiled.redirect(self.after, classes)
+        blocks, finer, count = distinct_rows(keys)[1], np.zeros(met, np.int64), 0
+        while (found := _compiled.refine(self.after, blocks, finer, empty_lookup(met))) > count:
+            blocks, finer, count = finer, blocks, found
+        _compiled.redirect(self.after, blocks)
         kept = np.arange(len(self))
-        kept[:met] = classes
+        kept[:met] = blocks
         self.representatives = kept
 
     def make_room(self) -> None:

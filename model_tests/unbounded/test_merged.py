@@ -39,16 +39,14 @@ def _pairs(whole: System) -> Views:
 
 def _coarsest(keys: Sequence[Hashable], after: Sequence[Sequence[int]]) -> list[int]:
     """Of each number the first one that has the same key, and steps to numbers of which that is true."""
-    classes = [keys.index(key) for key in keys]
+    blocks = [keys.index(key) for key in keys]
     while True:
         seen: dict[Hashable, int] = {}
-        rows = [
-            (mine, *(classes[to] if to >= 0 else to for to in row)) for mine, row in zip(classes, after, strict=True)
-        ]
+        rows = [(mine, *(blocks[to] if to >= 0 else to for to in row)) for mine, row in zip(blocks, after, strict=True)]
         finer = [seen.setdefault(row, number) for number, row in enumerate(rows)]
-        if finer == classes:
+        if finer == blocks:
             return finer
-        classes = finer
+        blocks = finer
 
 
 @pytest.mark.parametrize(("profile", "settings"), _CASES)
@@ -128,7 +126,7 @@ def test_a_refinement_is_that_of_the_definition(data: st.DataObject) -> None:
     row = st.lists(st.integers(_REFUSED, size - 1), min_size=steps, max_size=steps)
     after = data.draw(st.lists(row, min_size=size, max_size=size))
     keys = data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size))
-    classes, finer, count = np.array(keys, np.int64), np.zeros(size, np.int64), 0
-    while (found := _compiled.refine(np.array(after, np.int32), classes, finer, empty_lookup(size))) > count:
-        classes, finer, count = finer.copy(), classes, found
-    assert classes.tolist() == _coarsest(keys, after)
+    blocks, finer, count = np.array(keys, np.int64), np.zeros(size, np.int64), 0
+    while (found := _compiled.refine(np.array(after, np.int32), blocks, finer, empty_lookup(size))) > count:
+        blocks, finer, count = finer.copy(), blocks, found
+    assert blocks.tolist() == _coarsest(keys, after)

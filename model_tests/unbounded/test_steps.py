@@ -4,36 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from ackfsm.terms import Fault
 from ackfsm.unbounded import Level
-from ackfsm.unbounded._columns import Scope, system_of
-from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._kernel import STEPS_OF_A_WORD
-from ackfsm.unbounded._localize import Kept, projected
-from ackfsm.unbounded._steps import Spaces, Step
+from ackfsm.unbounded._steps import Step
 from ackfsm.unbounded._tables import Role
 from ackfsm.unbounded._views import Views
-from model_tests.support.tables import shipped
-
-_FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL})
-_FEW_MACHINES = {"broker", "consumer", "consumer_link", "delivery", "processing", "ack_call", "ack_frame", "ack_order"}
-
-
-def _views(level: Level) -> Views:
-    whole = system_of(Scope(shipped(), shipped().configure("jms"), _FEW), Family(3, None))
-    kept = Kept(
-        *(
-            frozenset(number for number, table in enumerate(tables) if table.name in _FEW_MACHINES)
-            for tables in (whole.machines, whole.message)
-        )
-    )
-    return Views(Spaces(projected(whole, kept)), level, third=True, max_states=100_000)
+from model_tests.support.checker.few_views import steps_in, views_of_few
 
 
 @pytest.mark.parametrize("level", [Level.CHAOS, Level.LOCAL, Level.PAIRS])
 def test_the_steps_between_views_are_those_of_their_parts(level: Level) -> None:
     """Every view is left by each step that its parts allow and, of another message, one beside it owns."""
-    views = _views(level)
+    views = views_of_few(level)
     edges, owned = views.edges(), _Owned(views)
     rows = list(zip(views.machines.tolist(), *(slot.tolist() for slot in views.slots), strict=True))
     place = {row: number for number, row in enumerate(rows)}
@@ -55,7 +36,7 @@ def test_the_steps_between_views_are_those_of_their_parts(level: Level) -> None:
                 leaves.add((at, place[after]))
         first, last = edges.first[number], edges.first[number + 1]
         assert set(zip(edges.step[first:last].tolist(), edges.target[first:last].tolist(), strict=True)) == leaves
-        assert _steps_in(edges.stays[number].tolist()) == stays
+        assert steps_in(edges.stays[number].tolist()) == stays
     assert len(views) > 40
     assert edges.stays.any()
     assert (kept_away == 0) == (level is Level.CHAOS)
@@ -94,9 +75,3 @@ class _Owned:
             and bool(self._spaces.message.after[message, own] >= 0)
             and any(self._spaces.machines.after[machines, way] >= 0 for way in ways)
         )
-
-
-def _steps_in(words: list[int]) -> set[int]:
-    return {
-        number * STEPS_OF_A_WORD + bit for number, word in enumerate(words) for bit in range(64) if (word >> bit) & 1
-    }
