@@ -100,13 +100,18 @@ class Batch:
         total = sum(map(len, groups))
         if self._progress_bar is not None and total:
             self._progress_bar(what, 0, total)
-        for index, found in self._results(task, groups):
+        for index, found in self.as_they_come(task, groups):
             results[index] = found
             if self._progress_bar is not None:
                 self._progress_bar(what, sum(map(len, results.values())), total)
         return [result for index in range(len(groups)) for result in results[index]]
 
-    def _results(self, task: Callable[..., Any], groups: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    def as_they_come(
+        self,
+        task: Callable[[Specification, Sequence[_Argument]], Sequence[_Result]],
+        groups: Sequence[Sequence[_Argument]],
+    ) -> Iterator[tuple[int, Sequence[_Result]]]:
+        """The results of each group when it is done, with its index; see :meth:`run`."""
         if self._parallel_map is None:
             return enumerate(map(functools.partial(task, self._specification), groups))
         run = functools.partial(_run_in_worker, loader(self._specification, self._directory), task)

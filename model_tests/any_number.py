@@ -12,12 +12,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ackfsm import matrix, tables
-from ackfsm.batch import batch, chunks
+from ackfsm.batch import batch
 from ackfsm.files import write_file
 from ackfsm.matrix import DecidedMode
 from ackfsm.tables import Specification
@@ -53,9 +53,6 @@ MATRIX = DecisionFile(
 )
 
 _MODE = ("delivery_mode", *matrix.MODE_KEYS)
-
-_CHUNKS = 8
-"""So many for each process are decided before the file is written."""
 
 
 def modes_of(specification: Specification) -> Iterator[Configuration]:
@@ -99,6 +96,10 @@ def _asked_for(again: str | None, one: DecidedMode | None) -> bool:
     return one is None or again == "all" or (again == "undecided" and bool(one.undecided))
 
 
+def _decided(specification: Specification, configurations: Sequence[Configuration]) -> list[DecidedMode]:
+    return matrix.decide_modes(specification, configurations)
+
+
 def main() -> int:
     """Decide what is missing, and write the file."""
     parser = argparse.ArgumentParser(prog="python -m model_tests.any_number", description=__doc__)
@@ -117,13 +118,12 @@ def main() -> int:
     missing = [
         key for key, mode in first.items() if mode.profile in chosen and _asked_for(arguments.again, decided.get(key))
     ]
-    size = _CHUNKS * arguments.jobs
-    for number, keys in enumerate([] if arguments.forget else chunks(missing, size)):
-        found = matrix.decide_modes(specification, [first[key] for key in keys], jobs=arguments.jobs)
-        decided |= dict(zip(keys, found, strict=True))
-        write_file(kept.file, kept.text(decided, names).encode())
-        done = min(len(missing), (number + 1) * size)
-        sys.stderr.write(f"{done} of {len(missing)} in {time.monotonic() - begun:,.0f} s\n")
+    with batch(specification, arguments.jobs) as work:
+        asked = [] if arguments.forget else [[first[key]] for key in missing]
+        for done, (index, found) in enumerate(work.as_they_come(_decided, asked), start=1):
+            decided[missing[index]] = found[0]
+            write_file(kept.file, kept.text(decided, names).encode())
+            sys.stderr.write(f"{done} of {len(missing)} in {time.monotonic() - begun:,.0f} s\n")
     write_file(kept.file, kept.text(decided, names).encode())
     return 0
 
