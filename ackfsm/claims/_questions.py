@@ -40,7 +40,7 @@ __all__ = [
 _MOST_SEARCHED = 3
 _FEW_FAULTS = 2
 
-_MOST_VIEWS = 1_000_000
+_MOST_VIEWS = 2_000_000
 """Where a proof gives up, and the search after it; a view takes far more memory than a state."""
 
 _HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
