@@ -23,7 +23,7 @@ from ackfsm.text import quoted, shown
 __all__ = ["Certificate", "Invariant", "Level", "View", "Way", "read_certificate", "write_certificate"]
 
 _FORMAT = "ackfsm certificate"
-_VERSION = 1
+_VERSION = 2
 _MOST_BYTES = 1 << 30
 """No payload is unpacked further."""
 
@@ -58,6 +58,7 @@ class Invariant:
         watchers: the machines that are never marked because of it, each with the anomaly that it watches for.
         system, message: the machines that views keep, by name (``entry#2`` is of the second copy).
         ghosts: the counters of which each message keeps a ghost (Lemma 0), in order, behind its machines.
+        covering: those of them whose ghosts may be more than the counter, in all messages.
         system_states, message_states: for each number the states of those machines.
         views: the views, by these numbers.
         relation: at the level related the parts of what tells which messages may be beside each other, each of pairs.
@@ -70,6 +71,7 @@ class Invariant:
     system: tuple[str, ...]
     message: tuple[str, ...]
     ghosts: tuple[str, ...]
+    covering: tuple[str, ...]
     system_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     message_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     views: tuple[View, ...] = dataclasses.field(repr=False)
@@ -294,6 +296,7 @@ def _invariant_as_json(invariant: Invariant) -> dict[str, Any]:
 def _views_as_json(invariant: Invariant) -> dict[str, Any]:
     return {
         "ghosts": invariant.ghosts,
+        "covering": invariant.covering,
         "system": _states_as_json(invariant.system, invariant.system_states),
         "message": _states_as_json((*invariant.message, *invariant.ghosts), invariant.message_states),
         "views": [_differences(part) for part in zip(*invariant.views, strict=True)],
@@ -357,6 +360,7 @@ def _views(fields: _Fields, level: Level) -> dict[str, Any]:
         "system": system,
         "message": message[: len(message) - len(ghosts)],
         "ghosts": ghosts,
+        "covering": fields.texts("covering"),
         "system_states": system_states,
         "message_states": message_states,
         "views": tuple(zip(*parts, strict=True)),

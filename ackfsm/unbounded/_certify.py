@@ -44,6 +44,7 @@ def invariant_of(
         system=tuple(table.name for table in system.machines),
         message=tuple(system.message[number].name for number in kept),
         ghosts=tuple(system.machines[ghost.counter].name for ghost in system.ghosts),
+        covering=tuple(system.machines[ghost.counter].name for ghost in system.ghosts if not ghost.exact),
         system_states=_named(views.spaces.machines, machines, range(len(system.machines))),
         message_states=_named(views.spaces.message, messages, [*kept, *ghosts]),
         views=tuple(sorted(zip(*(part.tolist() for part in (machine_of_view, *of_slots)), strict=True))),

@@ -79,7 +79,8 @@ class Event:
 class Ghost:
     """Which machine of the system counts, and which machine of a message is its ghost, by their numbers.
 
-    The counter goes to ``bound``, and ``refuses`` to go on, or stays there.
+    The counter goes to ``bound``, and ``refuses`` to go on, or stays there.  The sum of the ghosts of all messages is
+    what it has counted (*exact*), or that at least.
     """
 
     counter: int
@@ -87,6 +88,7 @@ class Ghost:
     moves: Moves
     bound: int
     refuses: bool
+    exact: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,8 +119,8 @@ class Watcher:
     moves: Moves | None = None
 
 
-def system_of(scope: Scope, family: Family, *, without_ghosts: frozenset[str] = frozenset()) -> System:
-    """The machines of the configuration and their columns; ghosts for all counters but those of these names.
+def system_of(scope: Scope, family: Family) -> System:
+    """The machines of the configuration and their columns, with a ghost for each counter that may have one.
 
     Raises :class:`NotProvedError` where a machine counts in a way that is not covered.
     """
@@ -138,7 +140,7 @@ def system_of(scope: Scope, family: Family, *, without_ghosts: frozenset[str] = 
     ghosts: list[Ghost] = []
     for number, machine, bound in counters:
         moves = moves_of(machine, scope.environment(family), numbers)
-        ghost = None if machine.name in without_ghosts else ghost_of(machine, moves, system_events)
+        ghost = ghost_of(machine, moves, system_events)
         if ghost is not None:
             message.append(ghost)
             refuses = machine.counter is not None and machine.counter.at_bound == RowKind.REFUSE

@@ -124,7 +124,9 @@ def _is_within_a_bound(examined: Examined, watcher: Watcher) -> bool:
     If each message has counted at most as much of the one as of the other, so have all of them together.
     """
     ghost = watcher.ghost
-    guards = [guard for guard in examined.system.ghosts if guard.refuses and guard.bound == watcher.bound]
+    guards = [
+        guard for guard in examined.system.ghosts if guard.exact and guard.refuses and guard.bound == watcher.bound
+    ]
     if ghost is None:
         return False
     if any(_is_at_most(examined, ghost, guard.ghost) for guard in guards):

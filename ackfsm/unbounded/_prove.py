@@ -395,7 +395,7 @@ class _Run:
         max_states: int,
         local: Views | None = None,
     ) -> Examined:
-        """The views of a level; again without the ghosts that turn out not to tell the numbers of their counters.
+        """The views of a level; again where ghosts turn out not to tell the numbers of their counters exactly.
 
         Halves of pairs that ``local`` views do not have are left out.
         """
@@ -410,16 +410,23 @@ class _Run:
             if not broken:
                 self._count(level, views)
                 return Examined(system, views)
-            ghosts = tuple(ghost for ghost in ghosts if whole.machines[ghost.counter].name not in broken)
+            ghosts = tuple(
+                dataclasses.replace(ghost, exact=ghost.exact and whole.machines[ghost.counter].name not in broken)
+                for ghost in ghosts
+            )
 
     def _count(self, level: Level, views: Views) -> None:
         self.views[level] = self.views.get(level, 0) + len(views)
 
 
 def _known_by(other: System, system: System) -> System:
-    """A system without the machines and the ghosts that another one does not have."""
-    counters = {other.machines[ghost.counter].name for ghost in other.ghosts}
-    ghosts = tuple(ghost for ghost in system.ghosts if system.machines[ghost.counter].name in counters)
+    """A system without the machines and ghosts that another one does not have; ghosts are exact as they are there."""
+    exact = {other.machines[ghost.counter].name: ghost.exact for ghost in other.ghosts}
+    ghosts = tuple(
+        dataclasses.replace(ghost, exact=exact[name])
+        for ghost in system.ghosts
+        if (name := system.machines[ghost.counter].name) in exact
+    )
     kept = everything(dataclasses.replace(system, ghosts=ghosts))
     names = {table.name for table in (*other.machines, *other.message)}
     return projected(

@@ -68,9 +68,9 @@ class Views:
     """The views of a level, as arrays: the state of the system's machines, and of the messages in each of the slots.
 
     Where a ghost is ``broken`` they are not finished: some view shows that the sum of the ghosts is perhaps not the
-    number of their counter, and the views have to be made again without it.  If ``halves`` are given, for each state of
-    the system those of a message that it is known to be met with, others are left out.  Where states of a message were
-    made one, views have the one that is kept.
+    number of their counter, and the views have to be made again with ghosts that need not be exact.  If ``halves`` are
+    given, for each state of the system those of a message that it is known to be met with, others are left out.  Where
+    states of a message were made one, views have the one that is kept.
     """
 
     def __init__(  # noqa: PLR0913 - a level of a system, and how much is looked at
@@ -175,7 +175,8 @@ class Views:
         machines = packed >> (BITS * self.level.slots)
         owned = self.enabled_by_system(), self.enabled_by_message(Role.OWN)
         messages = _slots(packed, self.level.slots)
-        return [ghost for ghost in self.spaces.system.ghosts if self._is_broken(ghost, machines, messages, owned)]
+        exact = [ghost for ghost in self.spaces.system.ghosts if ghost.exact]
+        return [ghost for ghost in exact if self._is_broken(ghost, machines, messages, owned)]
 
     def owned(self, machines: Ints, message: Ints) -> Words:
         """The events of a message that happen in these states, as bits, as far as it and the system are concerned."""
@@ -316,7 +317,7 @@ def _step_arrays(spaces: Spaces, level: Level, steps: Sequence[Step], halves: np
         (step.event, step.system, *(step.slots * 2)[:2], places.index(step.roles) if step.third else -1)
         for step in steps
     ]
-    ghosts = spaces.system.ghosts
+    ghosts = [ghost for ghost in spaces.system.ghosts if ghost.exact]
     limits = [spaces.system.machines[ghost.counter].limits for ghost in ghosts]
     table = np.full((len(ghosts), max(map(len, limits), default=0)), _NO_LIMIT, np.int64)
     for number, of_ghost in enumerate(limits):

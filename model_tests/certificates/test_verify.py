@@ -243,6 +243,20 @@ def test_a_ghost_that_is_kept_twice_or_without_its_counter_is_refuted() -> None:
     assert "of which there is none" in other.refuted["phantom"]
 
 
+def test_a_ghost_that_only_covers_its_counter_is_not_believed_to_be_exact() -> None:
+    """A prefetch that is full is full of something, although what is handed over late counts it down once more."""
+    faults = {Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL}
+    settings = {"ack_mode": "AUTO_ACKNOWLEDGE", "consumption": "receive"}
+    certificate = certified("solace-jms", settings, ["loss"], faults=faults, levels=[SearchLevel.RELATED])
+    number = _several(certificate)
+    assert verified(certificate).verified
+    assert certificate.invariants[number].covering == ("prefetch",)
+    exact = verified(_with(certificate, number, covering=()))
+    assert "does not tell what its message has counted" in exact.refuted["loss"]
+    unknown = verified(_with(certificate, number, covering=("broker",)))
+    assert "does not keep it" in unknown.refuted["loss"]
+
+
 def test_what_is_given_up_is_neither_verified_nor_refuted(auto: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_words, "_MOST", -1)
     found = verified(auto)

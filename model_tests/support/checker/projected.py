@@ -54,6 +54,10 @@ class Projection:
             for number, table in enumerate(self.system.message)
         )
 
+    def number_of(self, state: Concrete, counter: int) -> int:
+        """The number of a counter of the system."""
+        return int(state[self._at[self.system.machines[counter].name]])
+
     def no_ghosts(self) -> dict[int, dict[int, int]]:
         """The ghosts of each message at the start."""
         return {message: dict.fromkeys(self._ghosts, 0) for message in range(1, self.messages + 1)}
