@@ -84,7 +84,7 @@ def _changes() -> Iterator[tuple[str, Callable[[dict[str, Any], dict[str, Any]],
     """What is changed in header or payload, and what is said of it."""
     yield "no format", lambda header, _: header.pop("format"), "format"
     yield "other format", lambda header, _: header.update(format="x"), "does not say that it is"
-    yield "other version", lambda header, _: header.update(version=3), "version 2 of the format"
+    yield "other version", lambda header, _: header.update(version=3), "version 3 of the format"
     yield "faults", lambda header, _: header.update(faults=[1]), "no text"
     yield "possible", lambda header, _: header.update(possible=[3]), "no object"
     yield "not covered", lambda header, _: header.update(not_covered={"a": 1}), "no text"
