@@ -20,7 +20,7 @@ from ackfsm.unbounded._kernel import BITS
 from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._steps import Level, Step
 from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._watching import Graph, moving, watching_columns
+from ackfsm.unbounded._watching import Graph, moving
 
 __all__ = ["Kept", "Shown", "everything", "first_kept", "needed", "projected"]
 
@@ -97,14 +97,14 @@ def _left_out(system: System, kept: Kept) -> Iterator[Table]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shown:
-    """What stands against a proof: ``views`` in which ``watcher`` is in a marked ``state``, for each of its ``slots``.
+    """What stands against a proof: ``views`` in which what watches by each of ``columns`` is in a marked ``state``.
 
-    If that is so ``at_rest``, ``beside`` are views of the other messages.
+    It begins in the state ``initial``.  If it is marked ``at_rest``, ``beside`` are views of the other messages.
     """
 
     reason: str
-    watcher: Watcher
-    slots: Sequence[int | None]
+    columns: Sequence[Ints]
+    initial: int
     state: int
     views: Sequence[Ints]
     beside: Sequence[int]
@@ -119,11 +119,10 @@ def needed(whole: System, kept: Kept, graph: Graph, shown: Shown) -> Kept | None
     """
     if len(kept) == len(everything(whole)):
         return None
-    size = len(shown.watcher.table.states)
     ways = _Ways(graph)
     found = [
-        ways.to_marked(shown.watcher.table, slot, views * size + shown.state)
-        for slot, views in zip(shown.slots, shown.views, strict=False)
+        ways.to_marked(columns, shown.initial, views * columns.shape[2] + shown.state)
+        for columns, views in zip(shown.columns, shown.views, strict=False)
         if views.size
     ]
     found += [ways.to_view(view) for view in shown.beside]
@@ -163,11 +162,10 @@ class _Ways:
         """The way to a view."""
         return self._followed(view, *self._tree)
 
-    def to_marked(self, watcher: Table, slot: int | None, goal: Ints) -> _Way:
-        """The way to the nearest of ``goal``, states by number of the product with what watches."""
-        size = len(watcher.states)
-        found, before, by = self._traced(watching_columns(self._graph.views, watcher, slot), watcher.initial, goal)
-        return self._followed(found, before, by, size)
+    def to_marked(self, columns: Ints, initial: int, goal: Ints) -> _Way:
+        """The way to the nearest of ``goal``, states by number of the product with what watches by ``columns``."""
+        found, before, by = self._traced(columns, initial, goal)
+        return self._followed(found, before, by, columns.shape[2])
 
     def with_reasons(self, ways: Sequence[_Way]) -> Iterator[_Way]:
         """The ways, and those to the views that let others take part in them, and so on, up to so many."""

@@ -47,7 +47,8 @@ class Verdict:
     """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
 
     ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.  One
-    is ``certifiable`` if it takes no delayed ghost and no bound that pairs alone keep, which no certificate has.
+    is ``certifiable`` if it takes no delayed ghost, no bound that pairs alone keep and no mark of the system that two
+    messages would have to bring about, which no certificate has.
     """
 
     anomaly: str
@@ -287,7 +288,8 @@ class _Run:
             reason, pairs = self._localized(Level.PAIRS, family, known, watcher, local.views)
             if not reason:
                 break
-        if not reason and self.keep_invariants:
+        self.uncertified |= pairs.uncertified
+        if not reason and self.keep_invariants and watcher.anomaly not in self.uncertified:
             relation = Relation([pairs.views])
             related = Related([pairs], self._related_views(family, local, relation))
             if related.shown(watcher):
@@ -300,8 +302,8 @@ class _Run:
         self, examined: Examined, family: Family, watcher: Watcher, relation: Relation | None = None
     ) -> None:
         """Keep the views that show that ``watcher`` is not marked, if they are asked for and a certificate has them."""
-        self.uncertified |= examined.delayed
-        if self.keep_invariants and not examined.delayed:
+        self.uncertified |= examined.uncertified
+        if self.keep_invariants and watcher.anomaly not in examined.uncertified:
             watchers = [(watcher.anomaly, watcher.table.name)]
             self.invariants.append(invariant_of(examined.views, family, watchers, relation))
 
