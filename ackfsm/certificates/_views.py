@@ -183,7 +183,8 @@ class Views:
         """``met`` tells of each half of a pair whether it may be met, if those that are not may be left out."""
         self.invariant, self.system, self.level = invariant, system, invariant.level
         self._met = met
-        kept = _kept(invariant.system, system.system, "the system")
+        watching = [watcher.part for watcher in system.watchers if not watcher.of_message]
+        kept = _kept(invariant.system, [*system.system, *watching], "the system")
         kept_message = _kept(invariant.message, system.message, "a message")
         self.ghosts: dict[int, Ghost] = {}
         """For the position of a counter among the machines of the system the ghost, the first one first."""

@@ -19,7 +19,18 @@ from ackfsm.unbounded._ghosts import Moves, ghost_of, moves_of
 from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._tables import Column, Role, Table, columns_of, count_limits, counted, numbered_states
 
-__all__ = ["OF_COPY", "Event", "Ghost", "Scope", "System", "Watcher", "exact_system", "system_of", "watchers_of"]
+__all__ = [
+    "OF_COPY",
+    "Event",
+    "Ghost",
+    "Scope",
+    "System",
+    "Watcher",
+    "exact_system",
+    "system_of",
+    "watchers_of",
+    "with_watcher",
+]
 
 OF_COPY = "#"
 """Between the name of a machine and the number of the copy, from the second one on."""
@@ -155,6 +166,11 @@ def watchers_of(scope: Scope, system: System, observers: Sequence[Observer]) -> 
         for anomaly, monitor in observers
         for place in _places(monitor.machine.per, scope.copies)
     )
+
+
+def with_watcher(system: System, watcher: Watcher) -> System:
+    """The system with what watches it as one of its machines, so that views tell what it has heard of others."""
+    return dataclasses.replace(system, machines=(*system.machines, watcher.table))
 
 
 def exact_system(scope: Scope, family: Family, observers: Sequence[Observer]) -> tuple[System, tuple[Watcher, ...]]:

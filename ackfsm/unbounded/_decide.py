@@ -169,7 +169,7 @@ def _not_covered(finding: Finding) -> str:
     return (
         finding.undecided
         if finding.certifiable
-        else "its proof has what no certificate has (a delayed ghost, a bound that pairs keep, or lemma 2a)"
+        else "its proof has what no certificate has (a delayed ghost, or a bound that pairs keep)"
     )
 
 

@@ -16,16 +16,7 @@ from ackfsm.unbounded._rest import Rest
 from ackfsm.unbounded._steps import Level
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
-from ackfsm.unbounded._watching import (
-    Graph,
-    Reached,
-    columns_by_two,
-    graph_of,
-    is_reached_by_two,
-    product,
-    watched,
-    watching_columns,
-)
+from ackfsm.unbounded._watching import Graph, Reached, graph_of, watched
 
 __all__ = ["Examined", "Related", "shown_by"]
 
@@ -40,8 +31,8 @@ class Examined:
     def __init__(self, system: System, views: Views) -> None:
         self.system = system
         self.views = views
-        self.uncertified: set[str] = set()
-        """What is proved by a delayed ghost or by lemma 2a, which no certificate has."""
+        self.delayed: set[str] = set()
+        """What a delayed ghost has proved."""
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -107,32 +98,16 @@ def shown_by(examined: Examined, watcher: Watcher, level: Level) -> Shown | None
         causes = Causes(examined.graph, watcher.table, of_messages) if watcher.of_message else of_messages
     for state in sorted(watcher.marked):
         if _is_marked(reached, causes, state) and not _is_within_a_bound(examined, watcher):
-            shown = _marked(examined, watcher, level, reached, state)
-            if shown is not None:
-                return shown
+            views = [np.flatnonzero(of_slot[:, state]) for of_slot in reached]
+            reason = f"{watcher.table.name} is marked in a view at the level {level}"
+            return Shown(reason, watcher, slots, state, views, ())
     if watcher.at_rest:
         of_slots = reached if watcher.of_message else reached * level.slots
         word = examined.rest.first_word(of_slots, watcher.at_rest, of_system=not watcher.of_message, causes=causes)
         if word is not None:
             reason = f"{watcher.table.name} is marked in a view that may be at rest, at the level {level}"
-            columns = [watching_columns(examined.views, watcher.table, slot) for slot in slots]
-            return Shown(reason, columns, watcher.table.initial, word.state, word.views, word.beside, at_rest=True)
+            return Shown(reason, watcher, slots, word.state, word.views, word.beside, at_rest=True)
     return None
-
-
-def _marked(examined: Examined, watcher: Watcher, level: Level, reached: Sequence[Reached], state: int) -> Shown | None:
-    """How views show a mark that is reached; ``None`` for one of the system that two messages do not bring about."""
-    table, slots = watcher.table, range(level.slots) if watcher.of_message else (None,)
-    if level is Level.PAIRS and not watcher.of_message and is_reached_by_two(table, state):
-        columns, state = [columns_by_two(examined.views, table)], state + len(table.states)
-        reached = [product(examined.graph, columns[0], table.initial)]
-        if not reached[0][:, state].any():
-            examined.uncertified.add(watcher.anomaly)
-            return None
-    else:
-        columns = [watching_columns(examined.views, table, slot) for slot in slots]
-    views = [np.flatnonzero(of_slot[:, state]) for of_slot in reached]
-    return Shown(f"{table.name} is marked in a view at the level {level}", columns, table.initial, state, views, ())
 
 
 def _is_marked(reached: Sequence[Reached], causes: Causes | None, state: int) -> bool:
@@ -157,7 +132,7 @@ def _is_within_a_bound(examined: Examined, watcher: Watcher) -> bool:
     if any(_is_at_most(examined, ghost, guard.ghost) for guard in guards):
         return True
     if any(_is_at_most_delayed(examined, watcher, guard) for guard in guards):
-        examined.uncertified.add(watcher.anomaly)
+        examined.delayed.add(watcher.anomaly)
         return True
     return False
 

@@ -20,7 +20,7 @@ from ackfsm.unbounded._kernel import BITS
 from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._steps import Level, Step
 from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._watching import Graph, moving
+from ackfsm.unbounded._watching import Graph, moving, watching_columns
 
 __all__ = ["Kept", "Shown", "everything", "first_kept", "needed", "projected"]
 
@@ -50,9 +50,10 @@ def everything(system: System) -> Kept:
 
 
 def first_kept(system: System, watcher: Watcher) -> Kept:
-    """What a proof begins with: the counters that may keep what watches within its bound, else nothing."""
+    """What a proof begins with: what watches, if that is in the system, and counters that may keep it in its bound."""
+    watching = {number for number, table in enumerate(system.machines) if table is watcher.table}
     guards = {ghost.counter for ghost in system.ghosts if ghost.refuses and ghost.bound == watcher.bound}
-    return Kept(frozenset(guards if watcher.ghost is not None else ()), frozenset())
+    return Kept(frozenset(watching | (guards if watcher.ghost is not None else set())), frozenset())
 
 
 def with_all_copies(system: System, kept: Kept) -> Kept:
@@ -97,14 +98,14 @@ def _left_out(system: System, kept: Kept) -> Iterator[Table]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shown:
-    """What stands against a proof: ``views`` in which what watches by each of ``columns`` is in a marked ``state``.
+    """What stands against a proof: ``views`` in which ``watcher`` is in a marked ``state``, for each of its ``slots``.
 
-    It begins in the state ``initial``.  If it is marked ``at_rest``, ``beside`` are views of the other messages.
+    If that is so ``at_rest``, ``beside`` are views of the other messages.
     """
 
     reason: str
-    columns: Sequence[Ints]
-    initial: int
+    watcher: Watcher
+    slots: Sequence[int | None]
     state: int
     views: Sequence[Ints]
     beside: Sequence[int]
@@ -119,10 +120,11 @@ def needed(whole: System, kept: Kept, graph: Graph, shown: Shown) -> Kept | None
     """
     if len(kept) == len(everything(whole)):
         return None
+    size = len(shown.watcher.table.states)
     ways = _Ways(graph)
     found = [
-        ways.to_marked(columns, shown.initial, views * columns.shape[2] + shown.state)
-        for columns, views in zip(shown.columns, shown.views, strict=False)
+        ways.to_marked(shown.watcher.table, slot, views * size + shown.state)
+        for slot, views in zip(shown.slots, shown.views, strict=False)
         if views.size
     ]
     found += [ways.to_view(view) for view in shown.beside]
@@ -162,10 +164,11 @@ class _Ways:
         """The way to a view."""
         return self._followed(view, *self._tree)
 
-    def to_marked(self, columns: Ints, initial: int, goal: Ints) -> _Way:
-        """The way to the nearest of ``goal``, states by number of the product with what watches by ``columns``."""
-        found, before, by = self._traced(columns, initial, goal)
-        return self._followed(found, before, by, columns.shape[2])
+    def to_marked(self, watcher: Table, slot: int | None, goal: Ints) -> _Way:
+        """The way to the nearest of ``goal``, states by number of the product with what watches."""
+        size = len(watcher.states)
+        found, before, by = self._traced(watching_columns(self._graph.views, watcher, slot), watcher.initial, goal)
+        return self._followed(found, before, by, size)
 
     def with_reasons(self, ways: Sequence[_Way]) -> Iterator[_Way]:
         """The ways, and those to the views that let others take part in them, and so on, up to so many."""

@@ -12,7 +12,7 @@ from ackfsm.network import Observer, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
-from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of
+from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of, with_watcher
 from ackfsm.unbounded._examined import Examined, Related, shown_by
 from ackfsm.unbounded._families import Family, families
 from ackfsm.unbounded._localize import Kept, everything, first_kept, needed, projected, with_all_copies
@@ -47,8 +47,7 @@ class Verdict:
     """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
 
     ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.  One
-    is ``certifiable`` if it takes no delayed ghost, no bound that pairs alone keep and no mark of the system that two
-    messages would have to bring about, which no certificate has.
+    is ``certifiable`` if it takes no delayed ghost and no bound that pairs alone keep, which no certificate has.
     """
 
     anomaly: str
@@ -173,6 +172,10 @@ class _Run:
         self.localize = localize
         self.invariants: list[Invariant] = []
         self.uncertified: set[str] = set()
+        self._keeps_covering = False
+        """Whether ghosts that are not exact are kept; views are more with them."""
+        self._has_dropped = False
+        """Whether some were not kept."""
         self._systems: dict[Family, tuple[System, tuple[Watcher, ...]]] = {}
         self._whole = _Last[Examined]()
         self._local = _Last[Examined]()
@@ -222,8 +225,23 @@ class _Run:
     def _at(self, level: Level, family: Family, names: Sequence[str]) -> dict[str, str]:
         """Why each of ``names`` is not proved at this level; empty where it is.
 
-        A pair takes two messages, and so does a relation, so that the system of one is looked at by itself.
+        What is left is asked again with the ghosts that only cover their counters, where there are some.
         """
+        self._has_dropped = False
+        reasons = self._with_one(level, family, names)
+        left = [name for name in names if reasons[name] and self._may_rest(family, name)]
+        if level.of_several and left and self._has_dropped:
+            self._keeps_covering = True
+            reasons |= self._with_one(level, family, left)
+            self._keeps_covering = False
+        return reasons
+
+    def _may_rest(self, family: Family, name: str) -> bool:
+        """Whether an anomaly has marks at rest, of which such ghosts may tell more."""
+        return any(watcher.at_rest for watcher in self._systems[family][1] if watcher.anomaly == name)
+
+    def _with_one(self, level: Level, family: Family, names: Sequence[str]) -> dict[str, str]:
+        """As :meth:`_at`; a pair takes two messages, and so does a relation, so the system of one is looked at too."""
         reasons = self._by_views(level, family, names)
         if level.of_several and family.has_one:
             alone = self._by_views(Level.ALONE, family, [name for name in names if not reasons[name]])
@@ -248,14 +266,15 @@ class _Run:
     def _of_watcher(self, level: Level, family: Family, whole: System, watcher: Watcher) -> str:
         """Why a mark is not excluded; empty where it is.
 
-        What needs too much of the system is tried with all of it at once.
+        What needs too much of the system is tried with all of it at once.  Pairs know what watches the system.
         """
         reason = "all machines are asked for"
         if level is Level.RELATED:
             return self._of_related(family, whole, watcher)
         if self.localize:
+            known = with_watcher(whole, watcher) if level is Level.PAIRS and not watcher.of_message else whole
             try:
-                reason, examined = self._localized(level, family, whole, watcher)
+                reason, examined = self._localized(level, family, known, watcher)
             except NotProvedError as why:
                 reason = str(why)
         if reason:
@@ -288,8 +307,7 @@ class _Run:
             reason, pairs = self._localized(Level.PAIRS, family, known, watcher, local.views)
             if not reason:
                 break
-        self.uncertified |= pairs.uncertified
-        if not reason and self.keep_invariants and watcher.anomaly not in self.uncertified:
+        if not reason and self.keep_invariants:
             relation = Relation([pairs.views])
             related = Related([pairs], self._related_views(family, local, relation))
             if related.shown(watcher):
@@ -302,18 +320,18 @@ class _Run:
         self, examined: Examined, family: Family, watcher: Watcher, relation: Relation | None = None
     ) -> None:
         """Keep the views that show that ``watcher`` is not marked, if they are asked for and a certificate has them."""
-        self.uncertified |= examined.uncertified
-        if self.keep_invariants and watcher.anomaly not in examined.uncertified:
+        self.uncertified |= examined.delayed
+        if self.keep_invariants and not examined.delayed:
             watchers = [(watcher.anomaly, watcher.table.name)]
             self.invariants.append(invariant_of(examined.views, family, watchers, relation))
 
     def _related(self, family: Family, whole: System) -> Related:
         """The views of related messages, which are kept for the next one that watches."""
-        return self._relations.of(family, lambda: self._examined_related(family, whole))
+        return self._relations.of((family, self._keeps_covering), lambda: self._examined_related(family, whole))
 
     def _of_local(self, family: Family, whole: System) -> Examined:
         """The local views of all machines, or of those that relate messages; kept for the next one that asks."""
-        return self._local.of(family, lambda: self._examined_local(family, whole))
+        return self._local.of((family, self._keeps_covering), lambda: self._examined_local(family, whole))
 
     def _examined_local(self, family: Family, whole: System) -> Examined:
         try:
@@ -385,7 +403,8 @@ class _Run:
     def _of_everything(self, level: Level, family: Family, whole: System) -> Examined:
         """The views of all machines, which are kept for the next one that watches."""
         return self._whole.of(
-            (level, family), lambda: self._examined(level, family, whole, everything(whole), self._most(level))
+            (level, family, self._keeps_covering),
+            lambda: self._examined(level, family, whole, everything(whole), self._most(level)),
         )
 
     def _examined(  # noqa: PLR0913, PLR0917 - a level of a system, what is known of it, and how many views
@@ -397,7 +416,7 @@ class _Run:
         max_states: int,
         local: Views | None = None,
     ) -> Examined:
-        """The views of a level; again where ghosts turn out not to tell the numbers of their counters exactly.
+        """The views of a level; again where ghosts turn out not to be exact, without them or with what they still tell.
 
         Halves of pairs that ``local`` views do not have are left out.
         """
@@ -412,10 +431,10 @@ class _Run:
             if not broken:
                 self._count(level, views)
                 return Examined(system, views)
-            ghosts = tuple(
-                dataclasses.replace(ghost, exact=ghost.exact and whole.machines[ghost.counter].name not in broken)
-                for ghost in ghosts
-            )
+            exact = tuple(ghost for ghost in ghosts if whole.machines[ghost.counter].name not in broken)
+            covering = (dataclasses.replace(ghost, exact=False) for ghost in ghosts if ghost not in exact)
+            self._has_dropped |= not self._keeps_covering
+            ghosts = (*exact, *(covering if self._keeps_covering else ()))
 
     def _count(self, level: Level, views: Views) -> None:
         self.views[level] = self.views.get(level, 0) + len(views)

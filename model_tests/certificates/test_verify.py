@@ -257,6 +257,14 @@ def test_a_ghost_that_only_covers_its_counter_is_not_believed_to_be_exact() -> N
     assert "does not keep it" in unknown.refuted["loss"]
 
 
+def test_what_watches_the_system_may_be_one_of_its_machines() -> None:
+    certificate = certified("qpid", {"prefetch": 5}, ["prefetch_overrun"], levels=[SearchLevel.PAIRS], localize=True)
+    number = _several(certificate)
+    (watching,) = {machine for _, machine in certificate.invariants[number].watchers}
+    assert watching in certificate.invariants[number].system
+    assert verified(certificate).verified
+
+
 def test_what_is_given_up_is_neither_verified_nor_refuted(auto: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_words, "_MOST", -1)
     found = verified(auto)

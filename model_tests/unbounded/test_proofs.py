@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -11,12 +11,11 @@ from ackfsm.explore import SearchOptions, explore
 from ackfsm.network import Bounds, compose, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
-from ackfsm.unbounded import Level, Proof, Verdict, _examined, _prove, prove
+from ackfsm.unbounded import Level, Proof, Verdict, _prove, prove
 from ackfsm.unbounded._causes import Causes, caused_states
 from ackfsm.unbounded._examined import Related
 from ackfsm.unbounded._related import RelatedRest, relating
 from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._watching import is_reached_by_two
 from ackfsm.unbounded._words import Letter
 from model_tests.support.checker.projected import fading, wary
 from model_tests.support.tables import shipped
@@ -172,45 +171,26 @@ def test_all_messages_at_rest_are_related_to_each_other(monkeypatch: pytest.Monk
     assert not _proved(prove(shipped(), configuration, asked, levels=[Level.RELATED]))
 
 
-def _held_at_once(prefetch: int, monitor: str) -> Verdict:
-    """Whether the application holds so many messages that nobody has acknowledged (C09)."""
-    settings = {"ack_mode": "CLIENT_ACKNOWLEDGE", "consumption": "receive", "prefetch": prefetch}
+def _watched(profile: str, settings: dict[str, object], monitor: str, faults: Collection[Fault] = ()) -> Verdict:
     observers = [(monitor, shipped().monitors[monitor])]
-    configuration = shipped().configure("qpid", settings)
-    return prove(shipped(), configuration, faults=(), observers=observers).verdicts[monitor]
+    configuration = shipped().configure(profile, settings)
+    return prove(shipped(), configuration, faults=faults, observers=observers, levels=[Level.PAIRS]).verdicts[monitor]
 
 
-def test_what_takes_two_messages_is_asked_of_the_two() -> None:
-    """A prefetch of one keeps the application from a second message, which a third one would hide from a pair."""
-    held = _held_at_once(1, "two_unacknowledged")
-    assert held.proved
-    assert not held.certifiable
-    assert not _held_at_once(2, "two_unacknowledged").proved
+def test_pairs_know_what_watches_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two messages at once (C09), and two calls that wait (C05): what a third one has done is heard before."""
 
+    def held(prefetch: int) -> bool:
+        settings = {"ack_mode": "CLIENT_ACKNOWLEDGE", "consumption": "receive", "prefetch": prefetch}
+        return _watched("qpid", settings, "two_unacknowledged").proved
 
-def test_two_messages_do_not_tell_of_what_takes_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The mutant: believed to be a matter of two, it would be proved that no three are held, and they are."""
-    assert not _held_at_once(3, "three_unacknowledged").proved
-    monkeypatch.setattr(_examined, "is_reached_by_two", lambda *_: True)
-    assert _held_at_once(3, "three_unacknowledged").proved
+    def waited() -> bool:
+        return _watched("jms", {"ack_mode": "SESSION_TRANSACTED"}, "waited_twice", set(Fault)).proved
 
-
-def test_how_many_events_of_messages_a_state_takes() -> None:
-    """None of the system counts; whoever begins anew takes those alone that come after; a circle takes any number."""
-    steps = [(0, 1, Role.OWN), (1, 2, Role.SYSTEM), (2, 3, Role.OWN), (3, 0, Role.OWN), (3, 4, Role.OWN)]
-    table = _moving(5, steps)
-    assert [is_reached_by_two(table, state) for state in range(1, 5)] == [True, True, True, False]
-    circle = _moving(4, [(0, 1, Role.OWN), (1, 2, Role.OWN), (2, 1, Role.OWN), (1, 3, Role.SYSTEM)])
-    assert not any(is_reached_by_two(circle, state) for state in range(1, 4))
-
-
-def _moving(states: int, steps: Sequence[tuple[int, int, Role]]) -> Table:
-    """A machine in which each step is by an event of its own."""
-    columns = {
-        (role, event): (tuple(after if state == before else state for state in range(states)),)
-        for event, (before, after, role) in enumerate(steps)
-    }
-    return Table("moving", tuple(map(str, range(states))), 0, columns)
+    assert (held(1), waited()) == (True, True)
+    assert not held(2), "a prefetch of two lets the application have two"
+    monkeypatch.setattr(_prove, "with_watcher", lambda system, _: system)
+    assert (held(1), waited()) == (False, False)
 
 
 def test_all_of_a_transaction_or_none_of_it_takes_effect_and_its_commit_returns() -> None:
