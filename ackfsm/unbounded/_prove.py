@@ -321,7 +321,7 @@ class _Run:
     ) -> None:
         """Keep the views that show that ``watcher`` is not marked, if they are asked for and a certificate has them."""
         self.uncertified |= examined.delayed
-        if self.keep_invariants and not examined.delayed:
+        if self.keep_invariants and watcher.anomaly not in examined.delayed:
             watchers = [(watcher.anomaly, watcher.table.name)]
             self.invariants.append(invariant_of(examined.views, family, watchers, relation))
 

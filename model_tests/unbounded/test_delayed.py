@@ -15,6 +15,7 @@ from ackfsm.terms import Anomaly, Fault
 from ackfsm.unbounded import Level, decide, prove
 from ackfsm.unbounded._ghosts import LOST, Delayed, Moves, delayed_ghost, delayed_states
 from ackfsm.unbounded._tables import Role
+from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import row, shipped
 
 LINK = frozenset({Fault.CONSUMER_LINK_LOSS})
@@ -115,3 +116,10 @@ def test_a_certificate_leaves_such_a_proof_out() -> None:
     assert certificate.proved == ("phantom",)
     assert "delayed ghost" in certificate.not_covered["prefetch_overrun"]
     assert all("prefetch_overrun" not in invariant.anomalies for invariant in certificate.invariants)
+
+
+def test_what_is_proved_beside_it_stays_in_the_certificate() -> None:
+    """All machines are known, so that what comes after it is proved by the same views."""
+    certificate = certified("qpid", HELD["qpid"] | {"prefetch": 500}, ["prefetch_overrun", "double_outcome"])
+    assert certificate.proved == ("double_outcome",)
+    assert verified(certificate).verified
