@@ -115,8 +115,9 @@ def test_what_is_confirmed_is_on_the_disk_of_a_server_that_syncs(way: str, synci
 def test_a_commit_that_does_not_wait_is_noticed(
     way: str, bug: str, syncing: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Every ten seconds the server syncs its log by itself, which may be just then; so it is tried three times."""
     POSTGRES_BUGS[bug](monkeypatch)
-    assert WAYS[way](syncing)
+    assert any(WAYS[way](syncing) for _ in range(3))
 
 
 def test_a_compaction_waits_for_the_disk_of_the_server(syncing: Server) -> None:

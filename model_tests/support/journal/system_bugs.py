@@ -17,6 +17,7 @@ import pytest
 from ackfsm.journal import FileJournal, JournalFailure, OsDisk, PostgresJournal, SqliteJournal
 from ackfsm.journal import _fail_stop as fail_stop
 from ackfsm.journal import _frame as frames
+from ackfsm.journal import _postgres as postgres_
 from ackfsm.journal import _sql as sql_
 from ackfsm.journal import _sqlite as sqlite_
 from ackfsm.journal._disk import _Lock
@@ -271,8 +272,7 @@ def _postgres_default(patch: pytest.MonkeyPatch) -> None:
             if rows:
                 self._copy(cursor, rows)
             else:
-                promised = "UPDATE ackfsm_journal SET promised = %s WHERE name = %s"
-                cursor.execute(promised, [self._written, self._key])
+                cursor.execute(postgres_._UPDATE, [*self._head().columns, self._key])  # noqa: SLF001
 
     patch.setattr(PostgresJournal, "_store", stores)
 
