@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,10 +96,6 @@ def _asked_for(again: str | None, one: DecidedMode | None) -> bool:
     return one is None or again == "all" or (again == "undecided" and bool(one.undecided))
 
 
-def _decided(specification: Specification, configurations: Sequence[Configuration]) -> list[DecidedMode]:
-    return matrix.decide_modes(specification, configurations)
-
-
 def main() -> int:
     """Decide what is missing, and write the file."""
     parser = argparse.ArgumentParser(prog="python -m model_tests.any_number", description=__doc__)
@@ -120,7 +116,7 @@ def main() -> int:
     ]
     with batch(specification, arguments.jobs) as work:
         asked = [] if arguments.forget else [[first[key]] for key in missing]
-        for done, (index, found) in enumerate(work.as_they_come(_decided, asked), start=1):
+        for done, (index, found) in enumerate(work.as_they_come(matrix.decide_modes, asked), start=1):
             decided[missing[index]] = found[0]
             write_file(kept.file, kept.text(decided, names).encode())
             sys.stderr.write(f"{done} of {len(missing)} in {time.monotonic() - begun:,.0f} s\n")

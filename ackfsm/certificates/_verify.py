@@ -263,7 +263,7 @@ def _is_within_a_bound(views: Views, products: Products, count: Ghost | None) ->
     """Whether a counter of the system that goes no further than the same bound has counted all that was counted."""
     return count is not None and any(
         guard.refuses and guard.bound == count.bound and _is_at_most(views, products, count, at)
-        for at, guard in ((at, views.ghosts[counter]) for at, counter in views.exact)
+        for at, _, guard in views.exact
     )
 
 

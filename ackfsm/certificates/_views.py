@@ -195,11 +195,11 @@ class Views:
         if not set(invariant.covering) <= set(invariant.ghosts):
             raise ChecksError("it has a ghost that covers a counter, and does not keep it")
         self.exact = [
-            (at, counter)
-            for at, counter in enumerate(self.ghosts)
+            (at, counter, ghost)
+            for at, (counter, ghost) in enumerate(self.ghosts.items())
             if invariant.system[counter] not in invariant.covering
         ]
-        """The ghosts, by their places, whose sum is their counter, and this counter."""
+        """The ghosts whose sum is their counter: the place of each, that of the counter, and the ghost."""
         self._ghosts_at = len(kept_message)
         parts = [*kept_message, *(ghost.part for ghost in self.ghosts.values())]
         self.machines = _Global(kept, invariant.system_states, system.events)
@@ -261,8 +261,7 @@ class Views:
 
     def check_ghosts(self) -> None:
         """See that no view shows an exact ghost to be none (Lemma 0), else raise :class:`ChecksError`."""
-        for at, counter in self.exact:
-            ghost = self.ghosts[counter]
+        for at, counter, ghost in self.exact:
             downs = sum(1 << event for event in ghost.down)
             for view in self.views:
                 for message in view[1:]:
@@ -279,7 +278,7 @@ class Views:
 
     def is_real(self, machines: int, messages: Sequence[int]) -> bool:
         """Whether no counter is below what the messages have counted."""
-        for at, counter in self.exact:
+        for at, counter, _ in self.exact:
             most = self.highest(counter, machines)
             counts = [self.ghosts_of(message)[at] for message in messages]
             if most is not None and sum(count for count in counts if count != LOST) > most:
