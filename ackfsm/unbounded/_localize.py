@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ from ackfsm.unbounded._steps import Level, Step
 from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._watching import Graph, moving, watching_columns
 
-__all__ = ["Kept", "Shown", "everything", "first_kept", "needed", "projected"]
+__all__ = ["Kept", "Shown", "everything", "first_kept", "needed", "projected", "with_all_copies", "with_what_chooses"]
 
 
 _MOST_WAYS = 40
@@ -54,6 +55,39 @@ def first_kept(system: System, watcher: Watcher) -> Kept:
     watching = {number for number, table in enumerate(system.machines) if table is watcher.table}
     guards = {ghost.counter for ghost in system.ghosts if ghost.refuses and ghost.bound == watcher.bound}
     return Kept(frozenset(watching | (guards if watcher.ghost is not None else set())), frozenset())
+
+
+def with_what_chooses(system: System, kept: Kept, watcher: Watcher) -> Kept:
+    """What is kept, with the machines of a message that choose between events which lead ``watcher`` apart.
+
+    And with those that choose between events which lead these apart.
+    """
+    led = [watcher.table]
+    for _ in range(2):
+        pairs = set(itertools.chain.from_iterable(map(_leading_apart, led)))
+        others = everything(system).message - kept.message
+        more = frozenset(n for n in others if any(_chooses(system.message[n], *pair) for pair in pairs))
+        led = [system.message[number] for number in sorted(more)]
+        kept |= Kept(frozenset(), more)
+    return with_all_copies(system, kept)
+
+
+def _leading_apart(table: Table) -> Iterator[tuple[int, int]]:
+    """Each two events of a message of which from some state one leads to another state than the other."""
+    own = [(event, columns) for (role, event), columns in table.columns.items() if role is Role.OWN]
+    for (event, columns), (other, of_other) in itertools.combinations(own, 2):
+        if any(after != after_other for after, after_other in zip(columns[0], of_other[0], strict=True)):
+            yield event, other
+
+
+def _chooses(table: Table, *events: int) -> bool:
+    """Whether a machine refuses the first of two events alone in one state, and the second one alone in another."""
+    refused = [
+        [column[state] < 0 for state in range(len(table.states))]
+        for e in events
+        for column in table.columns.get((Role.OWN, e), ())[:1]
+    ]
+    return {(True, False), (False, True)} <= set(zip(*refused, strict=True))
 
 
 def with_all_copies(system: System, kept: Kept) -> Kept:

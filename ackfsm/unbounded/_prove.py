@@ -15,9 +15,17 @@ from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
 from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of, with_watcher
 from ackfsm.unbounded._examined import Examined, Related, shown_by
 from ackfsm.unbounded._families import Family, families
-from ackfsm.unbounded._localize import Kept, everything, first_kept, needed, projected, with_all_copies
+from ackfsm.unbounded._localize import (
+    Kept,
+    everything,
+    first_kept,
+    needed,
+    projected,
+    with_all_copies,
+    with_what_chooses,
+)
 from ackfsm.unbounded._reasons import NotProvedError
-from ackfsm.unbounded._related import RelatedViews, Relation, halves_of, relating
+from ackfsm.unbounded._related import Knows, RelatedViews, Relation, halves_of, relating
 from ackfsm.unbounded._steps import Level, Spaces
 from ackfsm.unbounded._views import Views
 
@@ -179,7 +187,7 @@ class _Run:
         self._systems: dict[Family, tuple[System, tuple[Watcher, ...]]] = {}
         self._whole = _Last[Examined]()
         self._local = _Last[Examined]()
-        self._relations = _Last[Related]()
+        self._relations = {knows: _Last[Related]() for knows in Knows}
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -274,7 +282,7 @@ class _Run:
         if self.localize:
             known = with_watcher(whole, watcher) if level is Level.PAIRS and not watcher.of_message else whole
             try:
-                reason, examined = self._localized(level, family, known, watcher)
+                reason, examined = self._localized(level, family, known, watcher, first_kept(known, watcher))
             except NotProvedError as why:
                 reason = str(why)
         if reason:
@@ -286,25 +294,46 @@ class _Run:
         return reason
 
     def _of_related(self, family: Family, whole: System, watcher: Watcher) -> str:
-        """Why views of related messages do not exclude a mark; empty where they do."""
+        """Why views of related messages do not exclude a mark; empty where they do.
+
+        A mark that is not at rest may be refuted by pairs of few machines, which are less than those of the system.
+        """
+        reason = self._of_relation(family, whole, watcher, Knows.MESSAGES)
+        if reason and not watcher.at_rest:
+            reason = self._of_few_related(family, whole, watcher)
+        if reason:
+            reason = self._of_relation(family, whole, watcher, Knows.SYSTEM)
+        return reason
+
+    def _of_relation(self, family: Family, whole: System, watcher: Watcher, knows: Knows) -> str:
+        """As :meth:`_of_related`, with one relation."""
         try:
-            related = self._related(family, whole)
+            related = self._related(family, whole, knows)
             reason = related.shown(watcher)
         except NotProvedError as why:
             reason = str(why)
         if not reason:
             self._is_proved(related.messages, family, watcher, related.views.relation)
-        elif not watcher.at_rest:
-            reason = self._of_few_related(family, whole, watcher)
         return reason
 
     def _of_few_related(self, family: Family, whole: System, watcher: Watcher) -> str:
         """As :meth:`_of_related`, with a relation for ``watcher`` alone, of few of the machines that it could know."""
-        local = self._of_local(family, whole)
+        try:
+            local = self._of_local(family, whole)
+        except NotProvedError as why:
+            return str(why)
         of_local = _known_by(local.system, whole)
-        for kept in (relating(of_local)[0][0], everything(of_local)):
-            known = projected(of_local, kept)
-            reason, pairs = self._localized(Level.PAIRS, family, known, watcher, local.views)
+        refusing = relating(of_local, Knows.MESSAGES)[0]
+        tried = (
+            (of_local, with_what_chooses(of_local, refusing, watcher)),
+            (projected(of_local, relating(of_local, Knows.SYSTEM)[0]), first_kept(of_local, watcher)),
+            (of_local, first_kept(of_local, watcher)),
+        )
+        for known, first in tried:
+            try:
+                reason, pairs = self._localized(Level.PAIRS, family, known, watcher, first, local.views)
+            except NotProvedError as why:
+                reason = str(why)
             if not reason:
                 break
         if not reason and self.keep_invariants:
@@ -325,9 +354,10 @@ class _Run:
             watchers = [(watcher.anomaly, watcher.table.name)]
             self.invariants.append(invariant_of(examined.views, family, watchers, relation))
 
-    def _related(self, family: Family, whole: System) -> Related:
+    def _related(self, family: Family, whole: System, knows: Knows) -> Related:
         """The views of related messages, which are kept for the next one that watches."""
-        return self._relations.of((family, self._keeps_covering), lambda: self._examined_related(family, whole))
+        key = (family, self._keeps_covering)
+        return self._relations[knows].of(key, lambda: self._examined_related(family, whole, knows))
 
     def _of_local(self, family: Family, whole: System) -> Examined:
         """The local views of all machines, or of those that relate messages; kept for the next one that asks."""
@@ -337,13 +367,17 @@ class _Run:
         try:
             return self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
         except NotProvedError:
-            return self._examined(Level.LOCAL, family, whole, relating(whole)[0][0], self._most_related)
+            return self._examined(Level.LOCAL, family, whole, relating(whole, Knows.SYSTEM)[0], self._most_related)
 
-    def _examined_related(self, family: Family, whole: System) -> Related:
+    def _examined_related(self, family: Family, whole: System, knows: Knows) -> Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
         local = self._of_local(family, whole)
         of_local = _known_by(local.system, whole)
-        parts, relation = self._relation(family, of_local, relating(of_local), local.views)
+        most = min(self.max_states, _MOST_OF_PART) if knows is Knows.EVENTS else self._most_related
+        parts = [
+            self._examined(Level.PAIRS, family, of_local, kept, most, local.views) for kept in relating(of_local, knows)
+        ]
+        relation = Relation([part.views for part in parts])
         return Related(parts, self._related_views(family, local, relation))
 
     def _related_views(self, family: Family, local: Examined, relation: Relation) -> RelatedViews:
@@ -359,32 +393,18 @@ class _Run:
         self._count(Level.RELATED, views)
         return views
 
-    def _relation(
-        self, family: Family, whole: System, tried: Sequence[Sequence[Kept]], local: Views
-    ) -> tuple[Sequence[Examined], Relation]:
-        """The first relation, of those to be ``tried``, that is not too large; with its parts."""
-        first, *others = tried
-        most = self._most_related if others else min(self.max_states, _MOST_OF_PART)
-        try:
-            parts = [self._examined(Level.PAIRS, family, whole, kept, most, local) for kept in first]
-            return parts, Relation([part.views for part in parts])
-        except NotProvedError:
-            if not others:
-                raise
-        return self._relation(family, whole, others, local)
-
     @property
     def _most_related(self) -> int:
         return min(self.max_states, _MOST_RELATED)
 
-    def _localized(
-        self, level: Level, family: Family, whole: System, watcher: Watcher, local: Views | None = None
+    def _localized(  # noqa: PLR0913, PLR0917 - a level of a system, what watches it, and with what a proof begins
+        self, level: Level, family: Family, whole: System, watcher: Watcher, first: Kept, local: Views | None = None
     ) -> tuple[str, Examined]:
         """Why a mark is not excluded, with ever more machines known (lemma 6), and the views; empty where it is.
 
         With ``local`` views, whose halves pairs are made of, all copies of a message are known as well as one.
         """
-        kept = first_kept(whole, watcher)
+        kept = first
         most = min(self.max_states, _MOST_LOCALIZED[level] if local is None else _MOST_OF_PART)
         while True:
             examined = self._examined(level, family, whole, kept, most, local)

@@ -8,6 +8,7 @@ views of one message, with all machines, ask it which others may be beside that 
 
 from __future__ import annotations
 
+import enum
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -26,7 +27,7 @@ from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._views import Views, Words
 from ackfsm.unbounded._words import Letter, best_letters, letters_at_rest, supported, word_exists
 
-__all__ = ["RelatedRest", "RelatedViews", "Relation", "halves_of", "relating"]
+__all__ = ["Knows", "RelatedRest", "RelatedViews", "Relation", "halves_of", "relating"]
 
 Flags = npt.NDArray[np.bool_]
 _BYTE = 8
@@ -36,11 +37,23 @@ _MOST_PAIRS = 4_000_000_000
 """A relation of more states of the system and of two messages than this is not tabled; it takes a bit for each."""
 
 
-def relating(system: System) -> tuple[Sequence[Kept], ...]:
-    """What the parts of a relation know: all machines of the system, and few of a message.  Tried in this order.
+class Knows(enum.Enum):
+    """What a relation knows beside the machines of a message that refuse an event to other ones; tried in this order.
 
-    First one part with all machines that refuse an event to other messages in some state.  Where that is too much, a
-    part for each such event: the machines that refuse it, and those among them that it moves in its own message.
+    Nothing of the system is often enough, and takes a tenth of the pairs.  Where the whole system is too much, a
+    relation has a part for each event that is refused to other messages.
+    """
+
+    MESSAGES = "messages"
+    SYSTEM = "system"
+    EVENTS = "events"
+
+
+def relating(system: System, knows: Knows) -> Sequence[Kept]:
+    """What the parts of a relation know: machines of the system, and few of a message.
+
+    One part has all machines that refuse an event to other messages in some state.  One of an event has those of them
+    that refuse it, and those that it moves in its own message.
     """
     every = everything(system)
     refused = {
@@ -52,15 +65,14 @@ def relating(system: System) -> tuple[Sequence[Kept], ...]:
         for number in every.message
     }
     refusing = frozenset(number for number, events in refused.items() if events)
+    if knows is not Knows.EVENTS:
+        return [Kept(every.machines if knows is Knows.SYSTEM else frozenset(), refusing)]
     of_events = {
         frozenset(n for n in refusing if event in refused[n] or (Role.OWN, event) in system.message[n].columns)
         for event in set().union(*refused.values())
     }
     largest = [part for part in of_events if not any(part < other for other in of_events)]
-    return (
-        [Kept(every.machines, refusing)],
-        [Kept(every.machines, part) for part in sorted(largest, key=sorted)],
-    )
+    return [Kept(every.machines, part) for part in sorted(largest, key=sorted)]
 
 
 def halves_of(local: Views, spaces: Spaces, relation: Relation | None = None) -> Flags:

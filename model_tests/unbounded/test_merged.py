@@ -15,7 +15,7 @@ from ackfsm.unbounded._causes import caused_states
 from ackfsm.unbounded._columns import Scope, System, system_of
 from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._localize import projected
-from ackfsm.unbounded._related import halves_of, relating
+from ackfsm.unbounded._related import Knows, halves_of, relating
 from ackfsm.unbounded._spaces import Space, empty_lookup
 from ackfsm.unbounded._steps import Spaces
 from ackfsm.unbounded._views import Views
@@ -33,7 +33,7 @@ def _system(profile: str, settings: dict[str, object]) -> System:
 def _pairs(whole: System) -> Views:
     """The views of a relation with all the machines that it may know."""
     local = Views(Spaces(whole), Level.LOCAL, third=True, max_states=400_000)
-    spaces = Spaces(projected(whole, relating(whole)[0][0]))
+    spaces = Spaces(projected(whole, relating(whole, Knows.SYSTEM)[0]))
     return Views(spaces, Level.PAIRS, third=True, max_states=700_000, halves=halves_of(local, spaces))
 
 

@@ -14,7 +14,7 @@ from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.unbounded import Level, Proof, Verdict, _prove, prove
 from ackfsm.unbounded._causes import Causes, caused_states
 from ackfsm.unbounded._examined import Related
-from ackfsm.unbounded._related import RelatedRest, relating
+from ackfsm.unbounded._related import Knows, RelatedRest, relating
 from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._words import Letter
 from model_tests.support.checker.projected import fading, wary
@@ -132,7 +132,7 @@ def test_what_no_pair_of_a_relation_shows_is_not_shown(monkeypatch: pytest.Monke
 
     Only what relates messages is known here: all machines of two would tell without that question.
     """
-    monkeypatch.setattr(_prove, "everything", lambda system: relating(system)[0][0])
+    monkeypatch.setattr(_prove, "everything", lambda system: relating(system, Knows.SYSTEM)[0])
     configuration = shipped().configure("jms", {"resend_in_doubt": True, "consumption": "receive"})
     if machines == "few":
         monkeypatch.setattr(Related, "shown", lambda *_: "the relation of all machines is not asked")
@@ -156,7 +156,7 @@ def test_that_a_message_is_overtaken_other_machines_than_those_that_relate_may_r
         return _proved(prove(shipped(), configuration, [Anomaly.REORDER], levels=[Level.RELATED], least=2))
 
     assert proved() == {Anomaly.REORDER}
-    monkeypatch.setattr(_prove, "everything", lambda system: relating(system)[0][0])
+    monkeypatch.setattr(_prove, "everything", lambda system: relating(system, Knows.SYSTEM)[0])
     assert not proved()
 
 

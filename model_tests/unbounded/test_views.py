@@ -16,7 +16,7 @@ from ackfsm.unbounded._alike import Bounded
 from ackfsm.unbounded._columns import Scope, System, system_of
 from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._localize import projected
-from ackfsm.unbounded._related import Known, RelatedViews, Relation, halves_of, relating
+from ackfsm.unbounded._related import Known, Knows, RelatedViews, Relation, halves_of, relating
 from ackfsm.unbounded._spaces import distinct_rows
 from ackfsm.unbounded._steps import Spaces
 from ackfsm.unbounded._tables import Table
@@ -102,12 +102,12 @@ def _tables(system: System) -> tuple[Table, ...]:
     return (*system.machines, *system.message)
 
 
-def _related(name: str, which: int = 0) -> RelatedViews:
-    """The views of one message that ask a relation: that of one part, or that of several."""
+def _related(name: str, knows: Knows = Knows.SYSTEM) -> RelatedViews:
+    """The views of one message that ask a relation, which knows more or less."""
     local = _views(name, Level.LOCAL)
     whole = local.spaces.system
     parts = []
-    for kept in relating(whole)[which]:
+    for kept in relating(whole, knows):
         pairs = _pairs(projected(whole, kept), local)
         if pairs.broken:
             pairs = _pairs(projected(dataclasses.replace(whole, ghosts=()), kept), local)
@@ -122,10 +122,10 @@ def _pairs(system: System, local: Views) -> Views:
     return Views(spaces, Level.PAIRS, third=True, max_states=400_000, halves=halves_of(local, spaces))
 
 
-@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("knows", Knows)
 @pytest.mark.parametrize("name", _CASES)
-def test_runs_of_six_messages_are_within_the_relation_and_the_views_that_ask_it(name: str, which: int) -> None:
-    related = _related(name, which)
+def test_runs_of_six_messages_are_within_the_relation_and_the_views_that_ask_it(name: str, knows: Knows) -> None:
+    related = _related(name, knows)
     assert len(related) < len(_views(name, Level.LOCAL)), "else the relation would exclude nothing"
     assert not _missing(name, related, 6, seeds=2)
     for part in related.relation.parts:
@@ -134,7 +134,7 @@ def test_runs_of_six_messages_are_within_the_relation_and_the_views_that_ask_it(
 
 def test_a_relation_of_several_parts_knows_less_of_each_and_no_less_machines() -> None:
     whole = _views("jms", Level.LOCAL).spaces.system
-    (one,), several = relating(whole)
+    (one,), several = relating(whole, Knows.SYSTEM), relating(whole, Knows.EVENTS)
     assert len(several) > 3
     assert frozenset().union(*(part.message for part in several)) == one.message
     assert all(part.message < one.message for part in several)
