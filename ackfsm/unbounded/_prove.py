@@ -317,25 +317,17 @@ class _Run:
         return reason
 
     def _of_few_related(self, family: Family, whole: System, watcher: Watcher) -> str:
-        """As :meth:`_of_related`, with a relation for ``watcher`` alone, of few of the machines that it could know."""
+        """As :meth:`_of_related`, with a relation for ``watcher`` alone, of few of all machines."""
         try:
             local = self._of_local(family, whole)
         except NotProvedError as why:
             return str(why)
-        of_local = _known_by(local.system, whole)
-        refusing = relating(of_local, Knows.MESSAGES)[0]
-        tried = (
-            (of_local, with_what_chooses(of_local, refusing, watcher)),
-            (projected(of_local, relating(of_local, Knows.SYSTEM)[0]), first_kept(of_local, watcher)),
-            (of_local, first_kept(of_local, watcher)),
-        )
-        for known, first in tried:
-            try:
-                reason, pairs = self._localized(Level.PAIRS, family, known, watcher, first, local.views)
-            except NotProvedError as why:
-                reason = str(why)
-            if not reason:
-                break
+        known = _known_by(local.system, whole)
+        first = with_what_chooses(known, relating(known, Knows.MESSAGES)[0], watcher)
+        try:
+            reason, pairs = self._localized(Level.PAIRS, family, known, watcher, first, local.views)
+        except NotProvedError as why:
+            return str(why)
         if not reason and self.keep_invariants:
             relation = Relation([pairs.views])
             related = Related([pairs], self._related_views(family, local, relation))
