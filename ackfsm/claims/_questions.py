@@ -40,9 +40,6 @@ __all__ = [
 _MOST_SEARCHED = 3
 _FEW_FAULTS = 2
 
-_MOST_VIEWS = 2_000_000
-"""Where a proof gives up, and the search after it; a view takes far more memory than a state."""
-
 _HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
 
 
@@ -166,7 +163,7 @@ def _answer(specification: Specification, question: Question, max_states: int) -
         if isinstance(question, Search):
             return _search(specification, question, max_states)
         if isinstance(question, AnyNumber):
-            return _prove(specification, question, min(max_states, _MOST_VIEWS))
+            return _prove(specification, question, max_states)
         if isinstance(question, Simulation):
             return _simulate(specification, question)
         return _compare(specification, question, max_states)
@@ -196,7 +193,7 @@ def _prove(specification: Specification, question: AnyNumber, max_states: int) -
         faults=question.faults,
         actions=question.actions,
         without=question.without,
-        max_states=max_states,
+        max_states=min(max_states, unbounded.MOST_VIEWS),
         observers=_watching(specification, question.watched),
     )
     left = {verdict.anomaly: verdict.undecided for verdict in proof.undecided}

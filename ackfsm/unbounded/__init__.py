@@ -7,7 +7,18 @@ impossible all the same, so it is *undecided*.  Semantics and proofs are in ``sp
 
 from ackfsm.unbounded._alike import network_key
 from ackfsm.unbounded._decide import Decision, Finding, decide
-from ackfsm.unbounded._prove import DEFAULT_LEVELS, Proof, Verdict, prove
+from ackfsm.unbounded._prove import DEFAULT_LEVELS, MOST_VIEWS, Proof, Verdict, prove
 from ackfsm.unbounded._steps import Level
 
-__all__ = ["DEFAULT_LEVELS", "Decision", "Finding", "Level", "Proof", "Verdict", "decide", "network_key", "prove"]
+__all__ = [
+    "DEFAULT_LEVELS",
+    "MOST_VIEWS",
+    "Decision",
+    "Finding",
+    "Level",
+    "Proof",
+    "Verdict",
+    "decide",
+    "network_key",
+    "prove",
+]

@@ -21,7 +21,7 @@ from ackfsm.network import Bounds, observers_of
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from ackfsm.unbounded._filled import Filled, filled
-from ackfsm.unbounded._prove import Proof, prove
+from ackfsm.unbounded._prove import MOST_VIEWS, Proof, prove
 from ackfsm.unbounded._steps import Level
 
 __all__ = ["Decision", "Finding", "decide"]
@@ -31,8 +31,6 @@ _MOST_STATES: Final = 10_000_000
 
 _MOST_AT_FIRST: Final = 2_000_000
 """A search of two messages, before related messages prove most of what is left."""
-
-_MOST_VIEWS: Final = 2_000_000
 
 _BYTES_OF_A_VIEW: Final = 400
 """About so much memory a view takes, with its steps."""
@@ -223,7 +221,7 @@ class _Effort:
 
     @property
     def max_views(self) -> int:
-        most = self.max_states or _MOST_VIEWS
+        most = self.max_states or MOST_VIEWS
         return max(1, most if self.max_memory is None else min(most, self.max_memory // _BYTES_OF_A_VIEW))
 
 

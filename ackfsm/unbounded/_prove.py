@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from ackfsm.certificates import Invariant
 from ackfsm.network import Observer, observers_of
@@ -29,22 +29,23 @@ from ackfsm.unbounded._related import Knows, RelatedViews, Relation, halves_of, 
 from ackfsm.unbounded._steps import Level, Spaces
 from ackfsm.unbounded._views import Views
 
-__all__ = ["DEFAULT_LEVELS", "Proof", "Verdict", "prove"]
+__all__ = ["DEFAULT_LEVELS", "MOST_VIEWS", "Proof", "Verdict", "prove"]
 
 DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.PAIRS)
 
 _Made = TypeVar("_Made")
 
-_MOST_VIEWS = 1_000_000
+MOST_VIEWS: Final = 4_000_000
+"""Where a proof gives up, unless it is told otherwise: local views of transactions with two copies are 2.6 million."""
 
-_MOST_BESIDE = {Level.CHAOS: 100_000, Level.LOCAL: 100_000}
+_MOST_BESIDE = {Level.CHAOS: 100_000, Level.LOCAL: 100_000, Level.PAIRS: 2_000_000}
 """All of the system is tried at these levels up to so many views, if proofs may know less of it."""
 
 _MOST_LOCALIZED = {Level.ALONE: 30_000, Level.CHAOS: 30_000, Level.LOCAL: 30_000, Level.PAIRS: 200_000}
 """A proof that has to know so much of the system that it has more views than this is tried with all of it."""
 
 _MOST_RELATED = 2_000_000
-"""Related messages are given up where the relation, or the views of one message, are more than this."""
+"""A relation that is larger is given up."""
 
 _MOST_OF_PART = 700_000
 """Where a relation has parts, so many pairs are the most of each."""
@@ -98,7 +99,7 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     actions: Collection[str] = (),
     without: Collection[str] = (),
     levels: Sequence[Level] = DEFAULT_LEVELS,
-    max_states: int = _MOST_VIEWS,
+    max_states: int = MOST_VIEWS,
     progress: Callable[[int], None] | None = None,
     keep_invariants: bool = False,
     localize: bool = True,
@@ -357,9 +358,9 @@ class _Run:
 
     def _examined_local(self, family: Family, whole: System) -> Examined:
         try:
-            return self._examined(Level.LOCAL, family, whole, everything(whole), self._most_related)
+            return self._examined(Level.LOCAL, family, whole, everything(whole), self.max_states)
         except NotProvedError:
-            return self._examined(Level.LOCAL, family, whole, relating(whole, Knows.SYSTEM)[0], self._most_related)
+            return self._examined(Level.LOCAL, family, whole, relating(whole, Knows.SYSTEM)[0], self.max_states)
 
     def _examined_related(self, family: Family, whole: System, knows: Knows) -> Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
@@ -378,7 +379,7 @@ class _Run:
             spaces,
             relation,
             third=family.has_several,
-            max_states=self._most_related,
+            max_states=self.max_states,
             progress=self.progress,
             halves=halves_of(local.views, spaces, relation),
         )
