@@ -23,7 +23,7 @@ from ackfsm.text import quoted, shown
 __all__ = ["Certificate", "Invariant", "Level", "View", "Way", "read_certificate", "write_certificate"]
 
 _FORMAT = "ackfsm certificate"
-_VERSION = 2
+_VERSION = 3
 _MOST_BYTES = 1 << 30
 """No payload is unpacked further."""
 
@@ -61,7 +61,7 @@ class Invariant:
         covering: those of them whose ghosts may be more than the counter, in all messages.
         system_states, message_states: for each number the states of those machines.
         views: the views, by these numbers.
-        relation: at the level related the parts of what tells which messages may be beside each other, each of pairs.
+        relation: at the level related the pairs that tell which messages may be beside each other.
     """
 
     level: Level
@@ -75,7 +75,7 @@ class Invariant:
     system_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     message_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     views: tuple[View, ...] = dataclasses.field(repr=False)
-    relation: tuple[Invariant, ...] = dataclasses.field(default=(), repr=False)
+    relation: Invariant | None = dataclasses.field(default=None, repr=False)
 
     @property
     def anomalies(self) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class Certificate:
     @property
     def views(self) -> int:
         """How many views all invariants have."""
-        related = (part for each in self.invariants for part in each.relation)
+        related = (each.relation for each in self.invariants if each.relation is not None)
         return sum(len(each.views) for each in (*self.invariants, *related))
 
 
@@ -289,7 +289,7 @@ def _invariant_as_json(invariant: Invariant) -> dict[str, Any]:
         "most": invariant.most,
         "watchers": [{"anomaly": anomaly, "machine": machine} for anomaly, machine in invariant.watchers],
         **_views_as_json(invariant),
-        **({"relation": list(map(_views_as_json, invariant.relation))} if invariant.level is Level.RELATED else {}),
+        **({} if invariant.relation is None else {"relation": _views_as_json(invariant.relation)}),
     }
 
 
@@ -335,10 +335,9 @@ def _invariant(fields: _Fields) -> Invariant:
     )
     if level is not Level.RELATED:
         return invariant
-    parts = (_views(_Fields(part, "relation"), Level.PAIRS) for part in fields.get("relation", list))
-    least, most = invariant.least, invariant.most
-    relation = (Invariant(level=Level.PAIRS, least=least, most=most, watchers=(), **part) for part in parts)
-    return dataclasses.replace(invariant, relation=tuple(relation))
+    pairs = _views(_Fields(fields.get("relation", dict), "relation"), Level.PAIRS)
+    relation = Invariant(level=Level.PAIRS, least=invariant.least, most=invariant.most, watchers=(), **pairs)
+    return dataclasses.replace(invariant, relation=relation)
 
 
 def _views(fields: _Fields, level: Level) -> dict[str, Any]:

@@ -16,12 +16,11 @@ from ackfsm.certificates._words import Letter, can_rest
 __all__ = ["RelatedRest", "RelatedViews"]
 
 
-Class = tuple[int, ...]
-"""The state of a message in each part of a relation; -1 is that of a message that a part does not have."""
+class _Relation:
+    """The pairs of a relation, and what they know of the views that ask it.
 
-
-class _Part:
-    """A part of a relation: its pairs, and what they know of the views that ask it."""
+    The *class* of a message is the state that it has there, -1 if it has none.
+    """
 
     def __init__(self, invariant: Invariant, of: Views) -> None:
         self._of = of
@@ -29,8 +28,8 @@ class _Part:
         self._check_names()
         machines, messages = ({view[at] for view in of.views} for at in (0, 1))
         self.system = {each: self.pairs.machines.space.find(of.machines.space.named(each)) for each in machines}
-        self.message = {each: self.pairs.messages.space.find(of.messages.space.named(each)) for each in messages}
-        self._halves = {(self.system[machines], self.message[message]) for machines, message in of.views}
+        self.classes = {each: self.pairs.messages.space.find(of.messages.space.named(each)) for each in messages}
+        self._halves = {(self.system[machines], self.classes[message]) for machines, message in of.views}
         self._together: dict[int, set[tuple[int, int]]] = defaultdict(set)
         for system, earlier, later in self.pairs.views:
             self._together[system].add((earlier, later))
@@ -40,12 +39,12 @@ class _Part:
                 self._by_half[view[0], view[1 + slot], slot].append(number)
 
     def are_together(self, machines: int, earlier: int, later: int) -> bool:
-        """Whether messages of two of its states may be in the system in this state, in this order."""
+        """Whether messages of two classes may be in the system in this state, in this order."""
         return (earlier, later) in self._together.get(self.system[machines], ())
 
-    def views_with(self, machines: int, message: int, slot: int) -> Sequence[int]:
-        """The pairs of the system in this state that have a message in this state of theirs in a slot."""
-        return self._by_half.get((self.system[machines], message, slot), ())
+    def views_with(self, machines: int, of_class: int, slot: int) -> Sequence[int]:
+        """The pairs of the system in this state that have a message of this class in a slot."""
+        return self._by_half.get((self.system[machines], of_class, slot), ())
 
     def _is_met(self, system: Named, message: Named) -> bool:
         """Whether some view has the half of a pair as a part of it."""
@@ -62,33 +61,29 @@ class _Part:
 
 
 class RelatedViews(Views):
-    """The views of one message, and the parts of the relation that they ask."""
+    """The views of one message, and the relation that they ask."""
 
     def __init__(self, invariant: Invariant, system: System) -> None:
         super().__init__(invariant, system)
-        self.parts = [_Part(part, self) for part in invariant.relation]
-        self.classes: dict[int, Class] = {
-            message: tuple(part.message[message] for part in self.parts) for _, message in self.views
-        }
-
-    def are_related(self, machines: int, earlier: Class, later: Class) -> bool:
-        """Whether messages of two classes may be in the system in this state, in this order."""
-        return all(part.are_together(machines, *both) for part, *both in zip(self.parts, earlier, later, strict=True))
+        if invariant.relation is None:
+            raise ChecksError("it has no relation")
+        self.relation = _Relation(invariant.relation, self)
 
     def allowed(self) -> Callable[[View, Roles], int]:
         """What a message may do that is related to the one of a view."""
-        owned: dict[int, dict[Class, int]] = defaultdict(lambda: defaultdict(int))
+        classes = self.relation.classes
+        owned: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for machines, message in self.views:
-            owned[machines][self.classes[message]] |= self.owned(machines, message)
-        known: dict[tuple[int, Class, Role], int] = {}
+            owned[machines][classes[message]] |= self.owned(machines, message)
+        known: dict[tuple[int, int, Role], int] = {}
 
         def allowed(view: View, roles: Roles) -> int:
-            machines, of_class, role = view[0], self.classes[view[1]], roles[0]
+            machines, of_class, role = view[0], classes[view[1]], roles[0]
             if (machines, of_class, role) not in known:
                 found = 0
                 for other, events in owned[machines].items():
                     order = (other, of_class) if role is Role.EARLIER else (of_class, other)
-                    if self.are_related(machines, *order):
+                    if self.relation.are_together(machines, *order):
                         found |= events
                 known[machines, of_class, role] = found
             return known[machines, of_class, role]
@@ -97,31 +92,30 @@ class RelatedViews(Views):
 
 
 class _Message(NamedTuple):
-    of_class: Class
+    of_class: int
     letter: Letter
 
 
-_Way = tuple[int, Waiting, set[int], set[int]]
-"""A part, a way to wait that it tells of, and there the states of causes before a message and of those behind it."""
+_Way = tuple[Waiting, set[int], set[int]]
+"""A way to wait, and the classes of causes before a message and of those behind it."""
 
 
 class RelatedRest(Rest):
     """Whether a system at rest shows a mark, with messages of which each two are related."""
 
-    def __init__(self, views: RelatedViews, products: Products, of_parts: Sequence[Products]) -> None:
-        """``of_parts`` are the products of the pairs of each part of the relation."""
+    def __init__(self, views: RelatedViews, products: Products, of_pairs: Products) -> None:
+        """``of_pairs`` are the products of the pairs of the relation."""
         super().__init__(views, products)
-        self._related = views
-        self._of_parts = [Rest(part.pairs, each) for part, each in zip(views.parts, of_parts, strict=True)]
-        self._known_places: dict[int, dict[Class, tuple[int, int, int]]] = {}
+        self._related, self._relation = views, views.relation
+        self._pairs = Rest(views.relation.pairs, of_pairs)
+        self._known_places: dict[int, dict[int, tuple[int, int, int]]] = {}
         self._met: dict[int, list[_Message]] = defaultdict(list)
         for machines, messages in self.beside.items():
             self._met[machines] = list(dict.fromkeys(self._message(machines, each) for each in sorted(messages)))
 
     def forget(self, part: Part) -> None:
         """As :meth:`Rest.forget`."""
-        for each in self._of_parts:
-            each.forget(part)
+        self._pairs.forget(part)
 
     def shows(self, watcher: Watcher, reached: Sequence[Sequence[int]]) -> bool:
         """As :meth:`Rest.shows`."""
@@ -140,73 +134,59 @@ class RelatedRest(Rest):
         return iter(found)
 
     def _message(self, machines: int, message: int) -> _Message:
-        return _Message(self._related.classes[message], self.letter(machines, message))
+        return _Message(self._relation.classes[message], self.letter(machines, message))
 
     def _can_rest(self, machines: int, marked: _Message, watcher: Watcher, state: int) -> bool:
-        related, of_class = self._related.are_related, marked.of_class
+        related, of_class = self._relation.are_together, marked.of_class
         before = [each for each in self._met[machines] if related(machines, each.of_class, of_class)]
         behind = [each for each in self._met[machines] if related(machines, of_class, each.of_class)]
         owed = self.owed(machines)
         if not self.stands({each.letter for each in before}, marked.letter, {each.letter for each in behind}, owed):
             return False
         gives = self.events + len(self._related.ghosts)
-        for number, (at, waiting) in enumerate(self._waits_of(of_class, watcher, state)):
+        part, state = (watcher.part, state) if watcher.of_message else (NOTHING, 0)
+        mine = brought_about_by_others(part, state)
+        waits = [*self._waits_of(of_class), *([] if mine is None else [Waiting(None, mine)])]
+        for number, waiting in enumerate(waits):
             owed |= 1 << gives + number
             for side, slot in ((before, 1), (behind, 0)):
-                causes = self._causes_beside(machines, of_class, watcher, state, at, waiting, slot)
-                side[:] = [
-                    _giving(other, 1 << gives + number) if other.of_class[at] in causes else other for other in side
-                ]
+                caused = self._pairs.products.caused(part, waiting, slot)
+                causes = {
+                    self._relation.pairs.views[view][2 - slot]
+                    for view in self._relation.views_with(machines, of_class, slot)
+                    if caused[view] >> state & 1
+                }
+                side[:] = [_giving(other, 1 << gives + number) if other.of_class in causes else other for other in side]
         ways = list(self._ways(machines))
         left, right = ({self._letter_of(machines, ways, each) for each in side} for side in (before, behind))
         return can_rest(left, self._letter_of(machines, ways, marked), right, owed)
 
-    def _waits_of(
-        self, of_class: Class, watcher: Watcher | None = None, state: int = 0
-    ) -> Iterator[tuple[int, Waiting]]:
-        """What a message of a class waits for, by the part that tells of it, and what ``watcher`` of it waits for."""
-        mine = brought_about_by_others(watcher.part, state) if watcher is not None and watcher.of_message else None
-        for at, (rest, message) in enumerate(zip(self._of_parts, of_class, strict=True)):
-            yield from ((at, waiting) for waiting in (rest.waiting(message) if message >= 0 else ()))
-            if mine is not None:
-                yield at, Waiting(None, mine)
-
-    def _causes_beside(  # noqa: PLR0913, PLR0917 - a message, what watches it, what it waits for, and where
-        self, machines: int, of_class: Class, watcher: Watcher, state: int, at: int, waiting: Waiting, slot: int
-    ) -> set[int]:
-        """The states, in a part, of causes on one side of a message (before it, if its own ``slot`` is 1)."""
-        part = self._related.parts[at]
-        watching, state = (watcher.part, state) if watcher.of_message else (NOTHING, 0)
-        caused = self._of_parts[at].products.caused(watching, waiting, slot)
-        return {
-            part.pairs.views[view][2 - slot]
-            for view in part.views_with(machines, of_class[at], slot)
-            if caused[view] >> state & 1
-        }
+    def _waits_of(self, of_class: int) -> Sequence[Waiting]:
+        """What a message of a class waits for."""
+        return self._pairs.waiting(of_class) if of_class >= 0 else ()
 
     def _ways(self, machines: int) -> Iterator[_Way]:
         classes = dict.fromkeys(each.of_class for each in self._met[machines])
-        for at, waiting in dict.fromkeys(way for each in classes for way in self._waits_of(each)):
-            system = self._related.parts[at].system[machines]
-            yield at, waiting, *self._of_parts[at].causes_of(waiting, system)
+        for waiting in dict.fromkeys(waiting for each in classes for waiting in self._waits_of(each)):
+            yield waiting, *self._pairs.causes_of(waiting, self._relation.system[machines])
 
     def _letter_of(self, machines: int, ways: Sequence[_Way], message: _Message) -> Letter:
         """The letter with one more event for each way to wait, and with the kinds that it does not stand beside."""
-        letter, waits = message.letter, set(self._waits_of(message.of_class))
+        letter, waits = message.letter, self._waits_of(message.of_class)
         needs, for_later, for_earlier = letter.needs, letter.for_later, letter.for_earlier
-        for number, (at, waiting, before, behind) in enumerate(ways):
+        for number, (waiting, before, behind) in enumerate(ways):
             bit = 1 << self.events + number
-            needs |= bit * ((at, waiting) in waits)
-            for_later |= bit * (message.of_class[at] in before)
-            for_earlier |= bit * (message.of_class[at] in behind)
+            needs |= bit * (waiting in waits)
+            for_later |= bit * (message.of_class in before)
+            for_earlier |= bit * (message.of_class in behind)
         kind, not_before, not_behind = self.places(machines)[message.of_class]
         return Letter(needs, for_later, for_earlier, letter.gives, kind, not_before, not_behind)
 
-    def places(self, machines: int) -> Mapping[Class, tuple[int, int, int]]:
+    def places(self, machines: int) -> Mapping[int, tuple[int, int, int]]:
         """For each class its bit, and the bits of those that it does not stand before, and not behind."""
         if machines not in self._known_places:
             classes = list(dict.fromkeys(each.of_class for each in self._met[machines]))
-            related = self._related.are_related
+            related = self._relation.are_together
             self._known_places[machines] = {
                 mine: (
                     1 << at,

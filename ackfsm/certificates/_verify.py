@@ -195,11 +195,11 @@ class _Check:
 
     def check(self, say: Callable[..., None]) -> None:
         """See that the views are closed, else raise :class:`ChecksError`; ``say`` what they do not show."""
-        views, products, of_parts, rest = self._views()
+        views, products, of_pairs, rest = self._views()
         for done, watcher in enumerate(self._watchers):
             self._progress(f"{self._invariant.name}: anomalies", done, len(self._watchers))
             try:
-                why = "".join(list(self._shown(views, [products, *of_parts], rest, watcher))[:1])
+                why = "".join(list(self._shown(views, products, of_pairs, rest, watcher))[:1])
             except TooManyWordsError:
                 say(self._invariant, watcher.anomaly, "the search for messages at rest was given up", undetermined=True)
                 continue
@@ -212,15 +212,15 @@ class _Check:
         for name, machine in set(self._invariant.watchers) - known:
             say(self._invariant, name, f"no machine {machine} watches for {name}", undetermined=False)
 
-    def _views(self) -> tuple[Views, Products, Sequence[Products], Rest]:
-        """The views, their products with what watches, those of the parts of their relation, and the views at rest."""
+    def _views(self) -> tuple[Views, Products, Products | None, Rest]:
+        """The views, their products with what watches, those of the pairs of their relation, and the views at rest."""
         if self._invariant.level is Level.RELATED:
             related = RelatedViews(self._invariant, self._system)
-            products, of_parts = self._products(related), [self._products(part.pairs) for part in related.parts]
-            return related, products, of_parts, RelatedRest(related, products, of_parts)
+            products, of_pairs = self._products(related), self._products(related.relation.pairs)
+            return related, products, of_pairs, RelatedRest(related, products, of_pairs)
         views = Views(self._invariant, self._system)
         products = self._products(views)
-        return views, products, [], Rest(views, products)
+        return views, products, None, Rest(views, products)
 
     def _products(self, views: Views) -> Products:
         """The products of views that are seen to be closed; raises :class:`ChecksError` for others."""
@@ -238,14 +238,16 @@ class _Check:
         found = {event for part, hears in parts for role, event in part.moves if role in hears}
         return sum(1 << event for event in found)
 
-    def _shown(self, views: Views, products: Sequence[Products], rest: Rest, watcher: Watcher) -> Iterator[str]:
-        """How the views show what is watched for; what no part of their relation is marked beside is not marked."""
-        reached = products[0].reached_in_slots(watcher)
-        marked = [state for state in watcher.marked if _is_marked(products[0], watcher, reached, state)]
-        for part in products[1:] if marked else ():
-            in_part = part.reached_in_slots(watcher)
-            marked = [state for state in marked if _is_marked(part, watcher, in_part, state)]
-        if marked and not _is_within_a_bound(views, products[0], watcher.count):
+    def _shown(
+        self, views: Views, products: Products, of_pairs: Products | None, rest: Rest, watcher: Watcher
+    ) -> Iterator[str]:
+        """How the views show what is watched for; a state that the pairs of their relation do not reach is not."""
+        reached = products.reached_in_slots(watcher)
+        marked = [state for state in watcher.marked if _is_marked(products, watcher, reached, state)]
+        if marked and of_pairs is not None:
+            in_pairs = of_pairs.reached_in_slots(watcher)
+            marked = [state for state in marked if _is_marked(of_pairs, watcher, in_pairs, state)]
+        if marked and not _is_within_a_bound(views, products, watcher.count):
             yield f"{watcher.part.name} is marked beside one of its views"
         if watcher.at_rest and rest.shows(watcher, reached):
             yield f"{watcher.part.name} is marked beside views that can be at rest"

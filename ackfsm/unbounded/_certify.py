@@ -48,12 +48,12 @@ def invariant_of(
         system_states=_named(views.spaces.machines, machines, range(len(system.machines))),
         message_states=_named(views.spaces.message, messages, [*kept, *ghosts]),
         views=tuple(sorted(zip(*(part.tolist() for part in (machine_of_view, *of_slots)), strict=True))),
-        relation=() if relation is None else tuple(_part_of(each, least, most) for each in relation.parts),
+        relation=None if relation is None else _relation(relation.pairs, least, most),
     )
 
 
-def _part_of(pairs: Views, least: int, most: int | None) -> Invariant:
-    """A part of a relation for systems of so many messages."""
+def _relation(pairs: Views, least: int, most: int | None) -> Invariant:
+    """The pairs of a relation for systems of so many messages."""
     return dataclasses.replace(invariant_of(pairs, Family(2, None), ()), least=least, most=most)
 
 

@@ -40,9 +40,12 @@ class Examined:
         return graph_of(self.views)
 
     @functools.cached_property
-    def causes(self) -> Causes:
-        """What messages of pairs wait for."""
+    def _causes(self) -> Causes:
         return Causes(self.graph, NOTHING)
+
+    def causes(self, watcher: Watcher) -> Causes:
+        """What messages of pairs wait for, and ``watcher`` if it watches one."""
+        return Causes(self.graph, watcher.table, self._causes) if watcher.of_message else self._causes
 
     @functools.cached_property
     def rest(self) -> Rest:
@@ -51,10 +54,10 @@ class Examined:
 
 
 class Related:
-    """Finished views of one message that ask a relation, and the parts of this."""
+    """Finished views of one message that ask a relation, and the pairs of this."""
 
-    def __init__(self, parts: Sequence[Examined], views: RelatedViews) -> None:
-        self._parts = parts
+    def __init__(self, pairs: Examined, views: RelatedViews) -> None:
+        self._pairs = pairs
         self.messages = Examined(views.spaces.system, views)
         self.views = views
 
@@ -65,13 +68,12 @@ class Related:
     def shown(self, watcher: Watcher) -> str:
         """How ``watcher`` shows its anomaly, a clause; empty if it does not."""
         reached = watched(self.messages.graph, watcher.table, 0 if watcher.of_message else None)
-        causes = [part.causes for part in self._parts]
-        if watcher.of_message:
-            causes = [Causes(part.graph, watcher.table, part.causes) for part in self._parts]
+        causes = self._pairs.causes(watcher)
         marked = [state for state in sorted(watcher.marked) if reached[:, state].any()]
-        if any(self._is_marked_in_parts(watcher, causes, state) for state in marked) and not _is_within_a_bound(
-            self.messages, watcher
-        ):
+        slots = _slots(watcher, Level.PAIRS) if marked else ()
+        in_pairs = [watched(self._pairs.graph, watcher.table, slot) for slot in slots]
+        is_marked = any(_is_marked(in_pairs, causes, state) for state in marked)
+        if is_marked and not _is_within_a_bound(self.messages, watcher):
             return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
         if not watcher.at_rest:
             return ""
@@ -79,23 +81,17 @@ class Related:
             return f"{watcher.table.name} is marked in a view that may be at rest, at the level {Level.RELATED}"
         return ""
 
-    def _is_marked_in_parts(self, watcher: Watcher, causes: Sequence[Causes], state: int) -> bool:
-        """Whether no part of the relation excludes that ``watcher`` comes to a state."""
-        slots: Sequence[int | None] = range(Level.PAIRS.slots) if watcher.of_message else (None,)
-        return all(
-            _is_marked([watched(part.graph, watcher.table, slot) for slot in slots], of_part, state)
-            for part, of_part in zip(self._parts, causes, strict=True)
-        )
+
+def _slots(watcher: Watcher, level: Level) -> Sequence[int | None]:
+    """Where in a view ``watcher`` may watch: each of its messages, or the system."""
+    return range(level.slots) if watcher.of_message else (None,)
 
 
 def shown_by(examined: Examined, watcher: Watcher, level: Level) -> Shown | None:
     """How ``watcher`` shows its anomaly; ``None`` if it does not."""
-    slots: Sequence[int | None] = range(level.slots) if watcher.of_message else (None,)
+    slots = _slots(watcher, level)
     reached = [watched(examined.graph, watcher.table, slot) for slot in slots]
-    causes = None
-    if level is Level.PAIRS:
-        of_messages = examined.causes
-        causes = Causes(examined.graph, watcher.table, of_messages) if watcher.of_message else of_messages
+    causes = examined.causes(watcher) if level is Level.PAIRS else None
     for state in sorted(watcher.marked):
         if _is_marked(reached, causes, state) and not _is_within_a_bound(examined, watcher):
             views = [np.flatnonzero(of_slot[:, state]) for of_slot in reached]

@@ -47,8 +47,8 @@ _MOST_LOCALIZED = {Level.ALONE: 30_000, Level.CHAOS: 30_000, Level.LOCAL: 30_000
 _MOST_RELATED = 2_000_000
 """A relation that is larger is given up."""
 
-_MOST_OF_PART = 700_000
-"""Where a relation has parts, so many pairs are the most of each."""
+_MOST_OF_FEW = 700_000
+"""So many pairs are the most of a relation of few machines, which is for one that watches alone."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -324,14 +324,14 @@ class _Run:
         except NotProvedError as why:
             return str(why)
         known = _known_by(local.system, whole)
-        first = with_what_chooses(known, relating(known, Knows.MESSAGES)[0], watcher)
+        first = with_what_chooses(known, relating(known, Knows.MESSAGES), watcher)
         try:
             reason, pairs = self._localized(Level.PAIRS, family, known, watcher, first, local.views)
         except NotProvedError as why:
             return str(why)
         if not reason and self.keep_invariants:
-            relation = Relation([pairs.views])
-            related = Related([pairs], self._related_views(family, local, relation))
+            relation = Relation(pairs.views)
+            related = Related(pairs, self._related_views(family, local, relation))
             if related.shown(watcher):
                 self.uncertified.add(watcher.anomaly)
             else:
@@ -360,18 +360,15 @@ class _Run:
         try:
             return self._examined(Level.LOCAL, family, whole, everything(whole), self.max_states)
         except NotProvedError:
-            return self._examined(Level.LOCAL, family, whole, relating(whole, Knows.SYSTEM)[0], self.max_states)
+            return self._examined(Level.LOCAL, family, whole, relating(whole, Knows.SYSTEM), self.max_states)
 
     def _examined_related(self, family: Family, whole: System, knows: Knows) -> Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
         local = self._of_local(family, whole)
         of_local = _known_by(local.system, whole)
-        most = min(self.max_states, _MOST_OF_PART) if knows is Knows.EVENTS else self._most_related
-        parts = [
-            self._examined(Level.PAIRS, family, of_local, kept, most, local.views) for kept in relating(of_local, knows)
-        ]
-        relation = Relation([part.views for part in parts])
-        return Related(parts, self._related_views(family, local, relation))
+        kept = relating(of_local, knows)
+        pairs = self._examined(Level.PAIRS, family, of_local, kept, self._most_related, local.views)
+        return Related(pairs, self._related_views(family, local, Relation(pairs.views)))
 
     def _related_views(self, family: Family, local: Examined, relation: Relation) -> RelatedViews:
         spaces = Spaces(local.system)
@@ -398,7 +395,7 @@ class _Run:
         With ``local`` views, whose halves pairs are made of, all copies of a message are known as well as one.
         """
         kept = first
-        most = min(self.max_states, _MOST_LOCALIZED[level] if local is None else _MOST_OF_PART)
+        most = min(self.max_states, _MOST_LOCALIZED[level] if local is None else _MOST_OF_FEW)
         while True:
             examined = self._examined(level, family, whole, kept, most, local)
             shown = shown_by(examined, watcher, level)

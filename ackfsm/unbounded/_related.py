@@ -2,8 +2,9 @@
 
 Views of one message know nothing of what another one has done to it, and views of all that two messages can be are too
 many.  But few machines refuse events of *other* messages, and only by these does one message depend on another.  So the
-relation is that of views of pairs which know of a message these machines alone, and of the system all of its own; and
-views of one message, with all machines, ask it which others may be beside that message (lemma 7 of spec/any.md).
+relation is that of views of pairs which know of a message these machines alone, and of the system nothing or all of its
+own; and views of one message, with all machines, ask it which others may be beside that message (lemma 7 of
+spec/any.md).
 """
 
 from __future__ import annotations
@@ -40,39 +41,23 @@ _MOST_PAIRS = 4_000_000_000
 class Knows(enum.Enum):
     """What a relation knows beside the machines of a message that refuse an event to other ones; tried in this order.
 
-    Nothing of the system is often enough, and takes a tenth of the pairs.  Where the whole system is too much, a
-    relation has a part for each event that is refused to other messages.
+    Nothing of the system is often enough, and takes a tenth of the pairs or fewer.
     """
 
     MESSAGES = "messages"
     SYSTEM = "system"
-    EVENTS = "events"
 
 
-def relating(system: System, knows: Knows) -> Sequence[Kept]:
-    """What the parts of a relation know: machines of the system, and few of a message.
-
-    One part has all machines that refuse an event to other messages in some state.  One of an event has those of them
-    that refuse it, and those that it moves in its own message.
-    """
+def relating(system: System, knows: Knows) -> Kept:
+    """What a relation knows: machines of the system, and those of a message that refuse an event to other messages."""
     every = everything(system)
-    refused = {
-        number: {
-            event
-            for (role, event), columns in system.message[number].columns.items()
-            if role in {Role.EARLIER, Role.LATER} and any(-1 in column for column in columns)
-        }
+    refusing = frozenset(
+        number
         for number in every.message
-    }
-    refusing = frozenset(number for number, events in refused.items() if events)
-    if knows is not Knows.EVENTS:
-        return [Kept(every.machines if knows is Knows.SYSTEM else frozenset(), refusing)]
-    of_events = {
-        frozenset(n for n in refusing if event in refused[n] or (Role.OWN, event) in system.message[n].columns)
-        for event in set().union(*refused.values())
-    }
-    largest = [part for part in of_events if not any(part < other for other in of_events)]
-    return [Kept(every.machines, part) for part in sorted(largest, key=sorted)]
+        for (role, _), columns in system.message[number].columns.items()
+        if role in {Role.EARLIER, Role.LATER} and any(-1 in column for column in columns)
+    )
+    return Kept(every.machines if knows is Knows.SYSTEM else frozenset(), refusing)
 
 
 def halves_of(local: Views, spaces: Spaces, relation: Relation | None = None) -> Flags:
@@ -107,7 +92,7 @@ def _told_apart(spaces: Spaces, relation: Relation | None) -> Ints:
             for number, table in enumerate(spaces.message.tables)
         ]
     else:
-        states = [_numbers(spaces.message, part.spaces.message) for part in relation.parts]
+        states = [_numbers(spaces.message, relation.pairs.spaces.message)]
     ghosts = [spaces.message.states[:, ghost.ghost] for ghost in spaces.system.ghosts]
     return np.stack([*states, *ghosts, np.zeros(len(spaces.message), np.int64)], axis=1)
 
@@ -125,63 +110,51 @@ def _columns(whole: Space, part: Space) -> npt.NDArray[np.int16]:
 
 
 class Relation:
-    """Finished views of pairs, which tell what two messages can be in together: *parts*, which all have to allow it."""
+    """Finished views of pairs, which tell what two messages can be in together; as a table too.
 
-    def __init__(self, parts: Sequence[Views]) -> None:
-        self.parts = tuple(parts)
-        self._together = tuple(map(_Together, parts))
-
-    def known(self, spaces: Spaces) -> Known:
-        """What it knows of the states in ``spaces``."""
-        return Known(self.parts, self._together, spaces)
-
-
-class _Together:
-    """The pairs of a part, as a table.  ``places`` are those of the states of a message; the last one is of no pair."""
+    The states of a message that are in some pair have places in it; the last place is of those that are in none.
+    """
 
     def __init__(self, pairs: Views) -> None:
+        self.pairs = pairs
         earlier, later = pairs.slots
         met: Ints = np.unique(np.concatenate([earlier, later]))
-        self.places = np.full(len(pairs.spaces.message) + 1, len(met), np.int64)
-        self.places[met] = np.arange(len(met))
+        self._places = np.full(len(pairs.spaces.message) + 1, len(met), np.int64)
+        self._places[met] = np.arange(len(met))
         system, message = len(pairs.spaces.machines) + 1, len(met) + 1
         if system * message * message > _MOST_PAIRS:
             raise NotProvedError(f"there are more than {_MOST_PAIRS:,} pairs of states in a relation of messages")
         self._found = np.zeros((system, message, -(-message // _BYTE)), np.uint8)
-        later = self.places[later]
+        later = self._places[later]
         bits = (_HIGHEST >> later % _BYTE).astype(np.uint8)
-        np.bitwise_or.at(self._found, (pairs.machines, self.places[earlier], later // _BYTE), bits)
+        np.bitwise_or.at(self._found, (pairs.machines, self._places[earlier], later // _BYTE), bits)
+
+    def known(self, spaces: Spaces) -> Known:
+        """What it knows of the states in ``spaces``."""
+        return Known(self, spaces)
 
     def among(self, machines: int, messages: Ints) -> Flags:
         """Whether two of these states of a message are met in a state of the system, the one of the row earlier."""
-        places = self.places[messages]
+        places = self._places[messages]
         return np.unpackbits(self._found[machines, places], axis=1)[:, places].view(np.bool_)
 
 
 class Known:
     """What a relation knows of the states of a system and of a message.
 
-    States of a message of which all parts know the same are of one *class*.
+    The *class* of a message is the state that it has there, -1 if it has none; so it is with the system.
     """
 
-    def __init__(self, parts: Sequence[Views], tables: Sequence[_Together], spaces: Spaces) -> None:
-        self._tables = tables
-        self._system = [_numbers(spaces.machines, part.spaces.machines) for part in parts]
-        messages = [_numbers(spaces.message, part.spaces.message) for part in parts]
-        rows = np.stack([*messages, np.zeros(len(spaces.message), np.int64)], axis=1)
-        self._classes, self.classes = distinct_rows(rows)
+    def __init__(self, relation: Relation, spaces: Spaces) -> None:
+        self._relation = relation
+        self.machines = _numbers(spaces.machines, relation.pairs.spaces.machines)
+        """For each state of the system the one that it has in the relation."""
+        self.classes = _numbers(spaces.message, relation.pairs.spaces.message)
         """For each state of a message its class."""
 
     def together(self, machines: int, classes: Ints) -> Flags:
         """Whether messages of two classes may be in a system in this state, the one of the row earlier."""
-        found = np.ones((len(classes), len(classes)), np.bool_)
-        for number, table in enumerate(self._tables):
-            found &= table.among(self._system[number][machines], self._classes[classes, number])
-        return found
-
-    def in_part(self, number: int, machines: int, of_class: int) -> tuple[int, int]:
-        """The states of the system, and of a message of a class, in a part."""
-        return int(self._system[number][machines]), int(self._classes[of_class, number])
+        return self._relation.among(int(self.machines[machines]), classes)
 
 
 def _numbers(whole: Space, part: Space) -> Ints:
@@ -269,13 +242,11 @@ class RelatedRest(Letters):
         self._met: Mapping[int, Sequence[_Message]] = self._all_messages()
         self._known_resting: dict[int, _Resting] = {}
 
-    def shows(
-        self, reached: npt.NDArray[np.bool_], marked: frozenset[int], causes: Sequence[Causes], *, of_system: bool
-    ) -> bool:
+    def shows(self, reached: npt.NDArray[np.bool_], marked: frozenset[int], causes: Causes, *, of_system: bool) -> bool:
         """Whether a system at rest may have a message in a view with a ``marked`` state of what watches.
 
-        ``reached`` are the states of what watches, with each view.  ``causes`` are those of each part of the relation,
-        of what watches a message, or of :data:`NOTHING`.  Raises :class:`NotProvedError` where that takes too long.
+        ``reached`` are the states of what watches, with each view.  ``causes`` are those of the pairs of the relation,
+        for what watches a message, or for :data:`NOTHING`.  Raises :class:`NotProvedError` where that takes too long.
         """
         return any(
             self._can_rest(machines, message, 0 if of_system else state, causes)
@@ -296,33 +267,33 @@ class RelatedRest(Letters):
         for machines, of_class, kind in distinct_rows(rows)[0].tolist():
             yield machines, _Message(of_class, self.letter_of(machines, kind))
 
-    def _can_rest(self, machines: int, marked: _Message, state: int, causes: Sequence[Causes]) -> bool:
+    def _can_rest(self, machines: int, marked: _Message, state: int, causes: Causes) -> bool:
         """Whether a word has this message, and the causes of all that the message waits for."""
-        resting = self._resting(machines, [each.of_messages for each in causes])
+        resting = self._resting(machines, causes.of_messages)
         if marked not in resting.letters:
             return False
         system, counted = self.owed(machines)
         bit = 1 << len(self.views.spaces.system.ghosts)
         held: tuple[dict[_Message, int], dict[_Message, int]] = {}, {}
-        for part, of_part in enumerate(causes):
-            in_part = self._known.in_part(part, machines, marked.of_class)
-            for waiting in of_part.waiting(in_part[1], state):
-                for holding, found in zip(held, of_part.beside(waiting, *in_part, state), strict=True):
-                    for each in resting.letters:
-                        if self._in_part(part, each.of_class) in found:
-                            holding[each] = holding.get(each, 0) | bit
-                counted |= bit
-                bit <<= 1
+        system_there = int(self._known.machines[machines])
+        for waiting in causes.waiting(marked.of_class, state):
+            beside = causes.beside(waiting, system_there, marked.of_class, state)
+            for holding, found in zip(held, beside, strict=True):
+                for each in resting.letters:
+                    if each.of_class in found:
+                        holding[each] = holding.get(each, 0) | bit
+            counted |= bit
+            bit <<= 1
         before, behind = ([*resting.best, *_holding(resting.letters, holding)] for holding in held)
         return word_exists(before, resting.letters[marked], behind, system=system, counted=counted)
 
-    def _resting(self, machines: int, causes: Sequence[Causes]) -> _Resting:
+    def _resting(self, machines: int, causes: Causes) -> _Resting:
         """The messages that may be at rest in a state of the system, with what ``causes`` tell of them."""
         if machines not in self._known_resting:
             self._known_resting[machines] = self._found_resting(machines, causes)
         return self._known_resting[machines]
 
-    def _found_resting(self, machines: int, causes: Sequence[Causes]) -> _Resting:
+    def _found_resting(self, machines: int, causes: Causes) -> _Resting:
         every = {message.letter for message in self._met[machines]}
         bare = {*letters_at_rest(every, every)}
         met = [message for message in self._met[machines] if message.letter in bare]
@@ -330,27 +301,22 @@ class RelatedRest(Letters):
         kept = set(supported({*letters.values()}))
         return _Resting({each: letter for each, letter in letters.items() if letter in kept}, best_letters(kept))
 
-    def _in_part(self, part: int, of_class: int) -> int:
-        return self._known.in_part(part, 0, of_class)[1]
-
-    def _chained(self, machines: int, met: Sequence[_Message], causes: Sequence[Causes]) -> Mapping[_Message, Letter]:
+    def _chained(self, machines: int, met: Sequence[_Message], causes: Causes) -> Mapping[_Message, Letter]:
         """The letters with one more event for each way to wait: who waits needs it refused, which a cause does."""
         letters = {message: message.letter for message in met}
         bit = 1 << len(self.views.spaces.system.events)
-        for part, of_part in enumerate(causes):
-            system = self._known.in_part(part, machines, 0)[0]
-            states = {message: self._in_part(part, message.of_class) for message in met}
-            waits = {state: of_part.waiting(state, 0) for state in states.values()}
-            for waiting in dict.fromkeys(each for every in waits.values() for each in every):
-                before, behind = of_part.among(waiting, system)
-                for message, state in states.items():
-                    letter = letters[message]
-                    letters[message] = letter._replace(
-                        needs=letter.needs | bit * (waiting in waits[state]),
-                        later=letter.later | bit * (state in before),
-                        earlier=letter.earlier | bit * (state in behind),
-                    )
-                bit <<= 1
+        waits = {message.of_class: causes.waiting(message.of_class, 0) for message in met}
+        for waiting in dict.fromkeys(each for every in waits.values() for each in every):
+            before, behind = causes.among(waiting, int(self._known.machines[machines]))
+            letters = {
+                message: letter._replace(
+                    needs=letter.needs | bit * (waiting in waits[message.of_class]),
+                    later=letter.later | bit * (message.of_class in before),
+                    earlier=letter.earlier | bit * (message.of_class in behind),
+                )
+                for message, letter in letters.items()
+            }
+            bit <<= 1
         return letters
 
     def barred(self, machines: int, letters: Mapping[_Message, Letter]) -> Mapping[_Message, Letter]:

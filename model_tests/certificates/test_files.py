@@ -45,6 +45,9 @@ def test_a_relation_is_read_as_it_was_written_and_missed_where_it_is_not_there()
     data = packed(certificate)
     assert unpacked(data) == certificate
     assert any(invariant.relation for invariant in certificate.invariants)
+    lacking = tuple(dataclasses.replace(each, relation=None) for each in certificate.invariants)
+    with pytest.raises(ValueError, match="relation"):
+        unpacked(packed(dataclasses.replace(certificate, invariants=lacking)))
     lacking = tuple(dataclasses.replace(each, level=CheckedLevel.LOCAL) for each in certificate.invariants)
     told = packed(dataclasses.replace(certificate, invariants=lacking))
     assert not any(each.relation for each in unpacked(told).invariants), "a relation is of one level"
@@ -84,7 +87,7 @@ def _changes() -> Iterator[tuple[str, Callable[[dict[str, Any], dict[str, Any]],
     """What is changed in header or payload, and what is said of it."""
     yield "no format", lambda header, _: header.pop("format"), "format"
     yield "other format", lambda header, _: header.update(format="x"), "does not say that it is"
-    yield "other version", lambda header, _: header.update(version=3), "version 3 of the format"
+    yield "other version", lambda header, _: header.update(version=2), "version 2 of the format"
     yield "faults", lambda header, _: header.update(faults=[1]), "no text"
     yield "possible", lambda header, _: header.update(possible=[3]), "no object"
     yield "not covered", lambda header, _: header.update(not_covered={"a": 1}), "no text"

@@ -30,7 +30,7 @@ from ackfsm.unbounded._certify import invariant_of
 from ackfsm.unbounded._columns import Scope, system_of, watchers_of
 from ackfsm.unbounded._columns import System as SearchedSystem
 from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._related import Known, Knows, RelatedRest, halves_of, relating
+from ackfsm.unbounded._related import Known, RelatedRest, halves_of
 from ackfsm.unbounded._steps import Spaces, steps_of
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._watching import watched
@@ -425,23 +425,6 @@ def test_what_a_search_for_related_messages_proves_with_a_defect_is_refuted(
     as_it_is = certified("jms", settings, asked, faults=faults, levels=[Level.RELATED])
     assert as_it_is.proved == ("reorder", "stuck")
     assert verified(as_it_is).verified
-
-
-def test_a_relation_of_several_parts_is_verified_and_refuted_without_a_pair_of_one(monkeypatch: Patch) -> None:
-    monkeypatch.setattr(_prove, "relating", lambda system, _knows: relating(system, Knows.EVENTS))
-    certificate = certified(only=["loss", "stuck"], levels=[Level.RELATED])
-    assert set(certificate.proved) == {"loss", "stuck"}
-    assert verified(certificate).verified
-    number = next(at for at, each in enumerate(certificate.invariants) if each.relation)
-    invariant = certificate.invariants[number]
-    assert len(invariant.relation) > 3
-    for at, part in enumerate(invariant.relation):
-        parts = list(invariant.relation)
-        parts[at] = dataclasses.replace(part, views=part.views[:-1])
-        invariants = list(certificate.invariants)
-        invariants[number] = dataclasses.replace(invariant, relation=tuple(parts))
-        found = verified(dataclasses.replace(certificate, invariants=tuple(invariants)))
-        assert any("not among" in said for said in found.refuted.values()), at
 
 
 @pytest.mark.parametrize("machines", ["all", "few"])

@@ -33,7 +33,7 @@ def _system(profile: str, settings: dict[str, object]) -> System:
 def _pairs(whole: System) -> Views:
     """The views of a relation with all the machines that it may know."""
     local = Views(Spaces(whole), Level.LOCAL, third=True, max_states=400_000)
-    spaces = Spaces(projected(whole, relating(whole, Knows.SYSTEM)[0]))
+    spaces = Spaces(projected(whole, relating(whole, Knows.SYSTEM)))
     return Views(spaces, Level.PAIRS, third=True, max_states=700_000, halves=halves_of(local, spaces))
 
 
