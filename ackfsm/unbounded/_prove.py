@@ -36,7 +36,7 @@ DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.PAIRS)
 _Made = TypeVar("_Made")
 
 MOST_VIEWS: Final = 6_000_000
-"""Where a proof gives up, unless it is told otherwise: local views of Qpid JMS in transactions, with two copies, are 5.7 million."""
+"""Where a proof gives up: local views of Qpid JMS in transactions, with two copies, are 5.7 million."""
 
 _MOST_BESIDE = {Level.CHAOS: 100_000, Level.LOCAL: 100_000, Level.PAIRS: 2_000_000}
 """All of the system is tried at these levels up to so many views, if proofs may know less of it."""

@@ -7,10 +7,13 @@ from collections.abc import Mapping
 
 import pytest
 
+from ackfsm.network import observers_of
 from ackfsm.terms import Anomaly, Fault
 from ackfsm.unbounded import Level, _prove, prove
-from ackfsm.unbounded._columns import System
-from ackfsm.unbounded._localize import Kept, projected
+from ackfsm.unbounded._columns import Scope, System, system_of, watchers_of
+from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._localize import Kept, projected, with_what_chooses
+from ackfsm.unbounded._related import Knows, relating
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import shipped
 
@@ -80,3 +83,15 @@ def test_what_machines_outside_may_refuse_is_not_awaited_at_rest(monkeypatch: py
     wrong = certified("jms", settings, ["unprocessed"], faults={Fault.CONSUMER_CRASH}, localize=True)
     assert wrong.proved == ("unprocessed",)
     assert set(verified(wrong).refuted) == {"unprocessed"}
+
+
+def test_what_chooses_where_a_message_goes_is_kept_and_what_refuses_all_ways_alike_is_not() -> None:
+    """The flag chooses between the two ways to deliver, the broker's mark between the two ways to set the flag."""
+    scope = Scope(shipped(), shipped().configure("jms", {"resend_in_doubt": True}), frozenset(Fault))
+    whole = system_of(scope, Family(2, None))
+    (overtaken,) = watchers_of(scope, whole, observers_of(shipped(), [Anomaly.REORDER]))
+    relating_machines = relating(whole, Knows.MESSAGES)
+    kept = with_what_chooses(whole, relating_machines, overtaken)
+    names = {whole.message[number].name for number in kept.message - relating_machines.message}
+    assert names == {"redelivered_flag", "redelivered_flag#2", "redelivery", "redelivery#2"}
+    assert not kept.machines

@@ -160,6 +160,39 @@ def test_that_a_message_is_overtaken_other_machines_than_those_that_relate_may_r
     assert not proved()
 
 
+def test_a_relation_of_transactions_need_not_know_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With two copies of a message it has a sixteenth of the pairs, and tells as much.  The mutant knows the system."""
+    settings = {"ack_mode": "SESSION_TRANSACTED", "consumption": "receive", "resend_in_doubt": True}
+
+    def proved() -> set[str]:
+        faults, levels = {Fault.PRODUCER_LINK_LOSS}, [Level.RELATED]
+        configuration = shipped().configure("jms", settings)
+        asked = [Anomaly.LOSS, Anomaly.STUCK, Anomaly.RESURRECTION]
+        return _proved(
+            prove(shipped(), configuration, asked, faults=faults, levels=levels, least=2, max_states=500_000)
+        )
+
+    assert proved() == {Anomaly.LOSS, Anomaly.STUCK, Anomaly.RESURRECTION}
+    monkeypatch.setattr(_prove, "relating", lambda system, _knows: relating(system, Knows.SYSTEM))
+    assert Anomaly.LOSS not in proved()
+
+
+def test_that_a_message_is_overtaken_is_refuted_by_what_chooses_between_deliveries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The flag of a delivery and the mark of the broker, with both copies; the mutant takes in what is smallest."""
+    settings = {"ack_mode": "PRE_ACKNOWLEDGE", "consumption": "listener", "block_on_acknowledge": True}
+    configuration = shipped().configure("jms", {**settings, "resend_in_doubt": True})
+
+    def proved() -> set[str]:
+        faults, levels = {Fault.BROKER_KILL}, [Level.RELATED]
+        return _proved(prove(shipped(), configuration, [Anomaly.REORDER], faults=faults, levels=levels, least=2))
+
+    assert proved() == {Anomaly.REORDER}
+    monkeypatch.setattr(_prove, "with_what_chooses", lambda _system, kept, _watcher: kept)
+    assert not proved()
+
+
 def _nothing_barred(_rest: RelatedRest, _machines: int, letters: Mapping[Any, Letter]) -> Mapping[Any, Letter]:
     return {message: letter._replace(kind=1) for message, letter in letters.items()}
 
