@@ -317,6 +317,7 @@ class _Run:
             max_memory=self._effort.max_memory,
             workers=self._effort.workers,
             progress=self._effort.progress,
+            although_incomplete=True,
         )
         for small in tried:
             self._searches.append(small.answer)

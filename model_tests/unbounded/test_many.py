@@ -83,6 +83,18 @@ def test_what_fills_a_prefetch_of_500_happens_with_501_messages() -> None:
     assert (loss.filled.tried, loss.filled.times, len(loss.filled.few)) == ((("prefetch", 1),), 500, 16)
 
 
+def test_what_fills_a_prefetch_is_found_where_the_search_of_two_messages_does_not_end() -> None:
+    """What happens with the bound as it is set is performed, so that nothing depends on what that search has missed."""
+    bounds = Bounds(faults=THROWS)
+    configuration = shipped().configure("qpid", SWALLOWS)
+    found = decide(shipped(), configuration, bounds, only=["loss"], max_states=200)
+    assert [answer.exploration.complete for answer in found.searches[:2]] == [True, False]
+    (loss,) = found.findings.values()
+    assert (loss.reachable, loss.messages) == (True, 501)
+    beside = explore.small_bounds(shipped(), found.searches[1], max_states=200)
+    assert beside == (), "a check of few messages does not say of a bound what may happen without it"
+
+
 def test_a_certificate_leaves_out_what_takes_501_messages() -> None:
     """Its verifier composes a network for each way; those with a smaller bound are of another configuration."""
     asked = ["loss", "phantom", "stuck"]

@@ -72,19 +72,21 @@ def small_bounds(  # noqa: PLR0913 - the options of a check
     progress: Callable[[int], None] | None = None,
     search: SearchFunction | None = None,
     reductions: Sequence[Reduction] = (),
+    although_incomplete: bool = False,
 ) -> tuple[SmallBound, ...]:
     """Search again with bounds that the messages of ``asked`` fill, for each that they never fill as it is set.
 
     The bounds are 1, 2 … up to one less than there are messages, each for what the ones before have left.  Looked for
-    is only what ``asked`` says cannot happen and what the bound can make happen; so nothing is searched, and the result
-    is empty, where all bounds are filled, where nothing depends on them, and where ``asked`` was not complete.
+    is only what ``asked`` did not meet and what the bound can make happen; so nothing is searched, and the result is
+    empty, where all bounds are filled and where nothing depends on them.  Where ``asked`` was not complete it may have
+    missed what happens with the bound as it is set, and the result is empty unless that does not matter.
     """
-    if not asked.exploration.complete:
+    if not (asked.exploration.complete or although_incomplete):
         return ()
     found: list[SmallBound] = []
     for name, value in _never_filled(specification, asked.configuration, asked.bounds):
         setting = BOUND_SETTINGS[name]
-        left = [str(finding.anomaly) for finding in asked.findings.values() if finding.reachable is False]
+        left = [str(finding.anomaly) for finding in asked.findings.values() if not finding.reachable]
         for bound in range(1, asked.bounds.messages):
             tried = _with(asked.configuration, setting, bound)
             smaller = dataclasses.replace(asked.configuration, **tried)
@@ -106,7 +108,7 @@ def small_bounds(  # noqa: PLR0913 - the options of a check
             places = _places(specification, name, asked.bounds)
             messages = asked.bounds.messages + (value - bound) * places
             found.append(SmallBound(setting, value, tried, messages, answer))
-            left = [str(finding.anomaly) for finding in answer.findings.values() if finding.reachable is False]
+            left = [str(finding.anomaly) for finding in answer.findings.values() if not finding.reachable]
     return tuple(found)
 
 
