@@ -45,10 +45,7 @@ _MOST_LOCALIZED = {Level.ALONE: 30_000, Level.CHAOS: 30_000, Level.LOCAL: 30_000
 """A proof that has to know so much of the system that it has more views than this is tried with all of it."""
 
 _MOST_RELATED = 2_000_000
-"""A relation that is larger is given up."""
-
-_MOST_OF_FEW = 700_000
-"""So many pairs are the most of a relation of few machines, which is for one that watches alone."""
+"""A relation that is larger is given up, also one of few machines."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -395,7 +392,7 @@ class _Run:
         With ``local`` views, whose halves pairs are made of, all copies of a message are known as well as one.
         """
         kept = first
-        most = min(self.max_states, _MOST_LOCALIZED[level] if local is None else _MOST_OF_FEW)
+        most = min(self.max_states, _MOST_LOCALIZED[level]) if local is None else self._most_related
         while True:
             examined = self._examined(level, family, whole, kept, most, local)
             shown = shown_by(examined, watcher, level)
