@@ -1,4 +1,4 @@
-"""Localization: a proof knows only some of the machines, and learns of more where it fails for want of them (lemma 5).
+"""Localization: a proof knows only some of the machines, and learns of more where it fails for want of them (lemma 6).
 
 A machine that is left out refuses nothing.  So views of the rest have a run for each run of the whole, and a mark that
 they do not show is not shown by the whole.  Where they show it, the way there is tried on each machine that was left

@@ -39,9 +39,9 @@ _MOST_PAIRS = 4_000_000_000
 
 
 class Knows(enum.Enum):
-    """What a relation knows beside the machines of a message that refuse an event to other ones; tried in this order.
+    """What a relation knows beside the machines of a message that refuse an event to other ones.
 
-    Nothing of the system is often enough, and takes a tenth of the pairs or fewer.
+    Nothing of the system is tried first: it is often enough, and takes a tenth of the pairs or fewer.
     """
 
     MESSAGES = "messages"

@@ -16,7 +16,7 @@ from ackfsm.unbounded._reasons import NotProvedError
 __all__ = ["Letter", "best_letters", "find_word", "letters_at_rest", "supported", "word_exists"]
 
 _MOST = 100_000
-"""A search for a word that tries more parts of words than this is given up, and nothing is concluded; it takes 2 s."""
+"""A search for a word that tries more parts of words than this is given up, and nothing is concluded."""
 
 
 class Letter(NamedTuple):

@@ -108,7 +108,7 @@ def small_bounds(  # noqa: PLR0913 - the options of a check
             places = _places(specification, name, asked.bounds)
             messages = asked.bounds.messages + (value - bound) * places
             found.append(SmallBound(setting, value, tried, messages, answer))
-            left = [str(finding.anomaly) for finding in answer.findings.values() if not finding.reachable]
+            left = [str(finding.anomaly) for finding in answer.findings.values() if finding.reachable is False]
     return tuple(found)
 
 
