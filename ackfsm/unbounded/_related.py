@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -268,24 +268,37 @@ class RelatedRest(Letters):
             yield machines, _Message(of_class, self.letter_of(machines, kind))
 
     def _can_rest(self, machines: int, marked: _Message, state: int, causes: Causes) -> bool:
-        """Whether a word has this message, and the causes of all that the message waits for."""
+        """Whether a word has this message, and the causes of all that the message waits for.
+
+        It is asked without these causes first, since there is often no word even then and to track them takes long.
+        """
         resting = self._resting(machines, causes.of_messages)
         if marked not in resting.letters:
             return False
         system, counted = self.owed(machines)
-        bit = 1 << len(self.views.spaces.system.ghosts)
+        letter, best = resting.letters[marked], resting.best
+        if not word_exists(best, letter, best, system=system, counted=counted):
+            return False
+        held, causal = self._held(machines, marked, state, causes, resting.letters)
+        before, behind = ([*best, *_holding(resting.letters, holding)] for holding in held)
+        return word_exists(before, letter, behind, system=system, counted=counted | causal)
+
+    def _held(
+        self, machines: int, marked: _Message, state: int, causes: Causes, letters: Collection[_Message]
+    ) -> tuple[tuple[dict[_Message, int], dict[_Message, int]], int]:
+        """Which causes of ``marked`` each message before it may be, and each one behind it: bits, and all of them."""
         held: tuple[dict[_Message, int], dict[_Message, int]] = {}, {}
+        bit, all_bits = 1 << len(self.views.spaces.system.ghosts), 0
         system_there = int(self._known.machines[machines])
         for waiting in causes.waiting(marked.of_class, state):
             beside = causes.beside(waiting, system_there, marked.of_class, state)
             for holding, found in zip(held, beside, strict=True):
-                for each in resting.letters:
+                for each in letters:
                     if each.of_class in found:
                         holding[each] = holding.get(each, 0) | bit
-            counted |= bit
+            all_bits |= bit
             bit <<= 1
-        before, behind = ([*resting.best, *_holding(resting.letters, holding)] for holding in held)
-        return word_exists(before, resting.letters[marked], behind, system=system, counted=counted)
+        return held, all_bits
 
     def _resting(self, machines: int, causes: Causes) -> _Resting:
         """The messages that may be at rest in a state of the system, with what ``causes`` tell of them."""

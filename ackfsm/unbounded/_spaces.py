@@ -69,7 +69,7 @@ class Space:
         """The numbers of these states, a row for each; new ones for those that were not met."""
         numbers, position = np.zeros(len(states), np.int64), 0
         while position < len(states):
-            self.make_room()
+            self.make_room(len(states) - position)
             position = _compiled.add_states(self.arrays, states, numbers, position)
         return numbers
 
@@ -104,10 +104,10 @@ class Space:
         kept[:met] = blocks
         self.representatives = kept
 
-    def make_room(self) -> None:
-        """See to it that one more state can be expanded."""
+    def make_room(self, states: int = 0) -> None:
+        """See to it that so many ``states`` can be added, and that one more can be expanded."""
         arrays = self.arrays
-        room, needed = len(arrays.hashes), len(self) + arrays.after.shape[1]
+        room, needed = len(arrays.hashes), len(self) + states + arrays.after.shape[1]
         if needed <= room:
             return
         more = max(room, needed - room)
