@@ -48,7 +48,7 @@ _HEADING: Final = """\
 # What can happen with any number of messages and of any faults {where}.
 # Each line has the digest of all that decides; the first configuration that has it; what is possible, with how many
 # messages; what is undecided, with how many messages all of it was searched.  Every other anomaly is proved impossible.
-# {decided} of {systems} different systems are here.
+# {decided} of {systems} different systems are here; of their {pairs:,} pairs with an anomaly {undecided} are undecided.
 """
 
 
@@ -110,7 +110,14 @@ def decided_modes_text(decided: Mapping[str, DecidedMode], names: Mapping[str, s
         "; ".join((key, names[key], _numbers(one.possible), _numbers(one.undecided))).rstrip()
         for key, one in known.items()
     )
-    return _HEADING.format(where=where, decided=len(known), systems=len(names)) + "".join(f"{line}\n" for line in lines)
+    heading = _HEADING.format(
+        where=where,
+        decided=len(known),
+        systems=len(names),
+        pairs=len(known) * len(Anomaly),
+        undecided=sum(len(one.undecided) for one in known.values()),
+    )
+    return heading + "".join(f"{line}\n" for line in lines)
 
 
 def _numbers(numbers: Mapping[str, int]) -> str:

@@ -7,15 +7,15 @@ last: the *cause*, and one of the pairs is that of the message and its cause.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ackfsm.unbounded import _compiled
 from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._watching import Graph, moving, watching_columns
+from ackfsm.unbounded._watching import Graph, Reached, moving, watching_columns
 
 __all__ = ["NOTHING", "Causes", "Waiting", "caused_states"]
 
@@ -94,24 +94,29 @@ class Causes:
 
     def has(self, waiting: Waiting, state: int) -> bool:
         """Whether the other message is the cause in some view with what watches in a state."""
-        return any(bool((found[:, state] & bit).any()) for found, bit in self._tracked(waiting))
+        return any(bool(self.in_slot(waiting, slot)[:, state].any()) for slot in (0, 1))
 
-    def _tracked(self, waiting: Waiting) -> Iterator[tuple[Bits, int]]:
-        """For the message in each of the two slots, for each view and state of what watches, where it has causes.
+    def in_slot(self, waiting: Waiting, slot: int) -> Reached:
+        """For each view and state of what watches the message in a slot, whether the other message is the cause."""
+        found, bit = self._tracked(waiting, slot)
+        return cast("Reached", found & bit != 0)
+
+    def _tracked(self, waiting: Waiting, slot: int) -> tuple[Bits, int]:
+        """For each view and state of what watches the message in a slot, where it has causes.
 
         They are bits; with the one that is asked for.
         """
         part, bit = divmod(self._number[waiting], _MOST_AT_ONCE)
-        for slot in (0, 1):
-            if (part, slot) not in self._found:
-                self._found[part, slot] = self._find(part, slot)
-            yield self._found[part, slot], 1 << bit
+        if (part, slot) not in self._found:
+            self._found[part, slot] = self._find(part, slot)
+        return self._found[part, slot], 1 << bit
 
     def beside(self, waiting: Waiting, machines: int, message: int, state: int) -> tuple[set[int], set[int]]:
         """The states of causes before a message in this state, and of those behind it."""
         views = self._graph.views
         found: list[set[int]] = []
-        for slot, (tracked, bit) in enumerate(self._tracked(waiting)):
+        for slot in (0, 1):
+            tracked, bit = self._tracked(waiting, slot)
             same = np.flatnonzero((views.machines == machines) & (views.slots[slot] == message))
             of_views = tracked[same, state] & bit != 0
             found.append(set(views.slots[1 - slot][same[of_views]].tolist()))
@@ -123,7 +128,8 @@ class Causes:
             views = self._graph.views
             here = np.flatnonzero(views.machines == machines)
             found: list[set[int]] = []
-            for slot, (tracked, bit) in enumerate(self._tracked(waiting)):
+            for slot in (0, 1):
+                tracked, bit = self._tracked(waiting, slot)
                 of_views = (tracked[here] & bit).any(axis=1)
                 found.append(set(views.slots[1 - slot][here[of_views]].tolist()))
             self._among[waiting, machines] = found[1], found[0]

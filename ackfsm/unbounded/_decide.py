@@ -257,7 +257,7 @@ class _Run:
             self._least = 2
         self._prove([Level.CHAOS])
         self._fill(self._search(2, _FEW_FAULTS, _MOST_AT_FIRST))
-        self._prove([Level.RELATED])
+        self._prove([Level.RELATED, Level.FOLLOWED])
         self._prove([Level.PAIRS])
         self._fill(self._search(2, None))
         self._search(3, _FEW_FAULTS)

@@ -13,6 +13,7 @@ from ackfsm.unbounded._ghosts import LOST, closing_table, delayed_ghost, delayed
 from ackfsm.unbounded._localize import Shown
 from ackfsm.unbounded._related import RelatedRest, RelatedViews
 from ackfsm.unbounded._rest import Rest
+from ackfsm.unbounded._spaces import Ints
 from ackfsm.unbounded._steps import Level
 from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
@@ -40,12 +41,14 @@ class Examined:
         return graph_of(self.views)
 
     @functools.cached_property
-    def _causes(self) -> Causes:
+    def causes_of_messages(self) -> Causes:
+        """What messages of pairs wait for."""
         return Causes(self.graph, NOTHING)
 
     def causes(self, watcher: Watcher) -> Causes:
         """What messages of pairs wait for, and ``watcher`` if it watches one."""
-        return Causes(self.graph, watcher.table, self._causes) if watcher.of_message else self._causes
+        of_messages = self.causes_of_messages
+        return Causes(self.graph, watcher.table, of_messages) if watcher.of_message else of_messages
 
     @functools.cached_property
     def rest(self) -> Rest:
@@ -80,6 +83,12 @@ class Related:
         if self._rest.shows(reached, watcher.at_rest, causes, of_system=not watcher.of_message):
             return f"{watcher.table.name} is marked in a view that may be at rest, at the level {Level.RELATED}"
         return ""
+
+    def stays(self, begun: Ints, table: Table) -> bool:
+        """Whether a message may be at rest after one of the views ``begun`` with ``table`` still in its first state."""
+        reached = watched(self.messages.graph, table, 0, begun)
+        causes = self._pairs.causes_of_messages
+        return self._rest.shows(reached, frozenset({table.initial}), causes, of_system=True)
 
 
 def _slots(watcher: Watcher, level: Level) -> Sequence[int | None]:

@@ -15,6 +15,7 @@ from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
 from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of, with_watcher
 from ackfsm.unbounded._examined import Examined, Related, shown_by
 from ackfsm.unbounded._families import Family, families
+from ackfsm.unbounded._followed import Followed, can_be_followed, followed
 from ackfsm.unbounded._localize import (
     Kept,
     everything,
@@ -31,7 +32,7 @@ from ackfsm.unbounded._views import Views
 
 __all__ = ["DEFAULT_LEVELS", "MOST_VIEWS", "Proof", "Verdict", "prove"]
 
-DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.PAIRS)
+DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.FOLLOWED, Level.PAIRS)
 
 _Made = TypeVar("_Made")
 
@@ -265,8 +266,11 @@ class _Run:
 
     def _of_anomaly(self, level: Level, family: Family, name: str) -> str:
         """Why an anomaly is not proved; empty where none of the machines that watch for it shows it."""
-        whole, watchers = self._systems[family]
-        reasons = (self._of_watcher(level, family, whole, each) for each in watchers if each.anomaly == name)
+        whole, every = self._systems[family]
+        watchers = [watcher for watcher in every if watcher.anomaly == name]
+        if level is Level.FOLLOWED and not any(map(can_be_followed, watchers)):
+            return "nothing that watches for it can be followed"
+        reasons = (self._of_watcher(level, family, whole, watcher) for watcher in watchers)
         return next(filter(None, reasons), "")
 
     def _of_watcher(self, level: Level, family: Family, whole: System, watcher: Watcher) -> str:
@@ -277,6 +281,8 @@ class _Run:
         reason = "all machines are asked for"
         if level is Level.RELATED:
             return self._of_related(family, whole, watcher)
+        if level is Level.FOLLOWED:
+            return self._of_followed(family, whole, watcher)
         if self.localize:
             known = with_watcher(whole, watcher) if level is Level.PAIRS and not watcher.of_message else whole
             try:
@@ -333,6 +339,22 @@ class _Run:
                 self.uncertified.add(watcher.anomaly)
             else:
                 self._is_proved(related.messages, family, watcher, relation)
+        return reason
+
+    def _of_followed(self, family: Family, whole: System, watcher: Watcher) -> str:
+        """Why a mark is not excluded although its message is followed; empty where it is.  No certificate has that.
+
+        What cannot be followed, beside what can, is asked of the relation.
+        """
+        if not can_be_followed(watcher):
+            return self._of_related(family, whole, watcher)
+        system, following = followed(whole, watcher)
+        local = self._examined(Level.LOCAL, family, system, everything(system), self.max_states)
+        known = _known_by(local.system, system)
+        pairs = self._examined(Level.PAIRS, family, known, everything(known), self._most_related, local.views)
+        reason = Followed(pairs, following, watcher).shown(self._related(family, whole, Knows.MESSAGES))
+        if not reason:
+            self.uncertified.add(watcher.anomaly)
         return reason
 
     def _is_proved(

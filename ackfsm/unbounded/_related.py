@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ackfsm.unbounded._causes import Causes, caused_states
 from ackfsm.unbounded._columns import System
+from ackfsm.unbounded._kernel import BITS
 from ackfsm.unbounded._letters import Letters
 from ackfsm.unbounded._localize import Kept, everything
 from ackfsm.unbounded._reasons import NotProvedError
@@ -177,6 +178,19 @@ class RelatedViews(Views):
     ) -> None:
         self.relation = relation
         super().__init__(spaces, Level.RELATED, third=third, max_states=max_states, progress=progress, halves=halves)
+
+    def having(self, machines: Space, message: Space, of_system: Ints, of_message: Ints) -> Ints:
+        """The views of a state of the system, of those in ``machines``, and one of a message met with it.
+
+        Raises :class:`NotProvedError` if these spaces do not have all machines of the views.
+        """
+        lacking = {table.name for each in (self.spaces.machines, self.spaces.message) for table in each.tables}
+        lacking -= {table.name for each in (machines, message) for table in each.tables}
+        if lacking:
+            raise NotProvedError(f"{min(lacking)} is not exact in both of two systems")
+        met = _numbers(machines, self.spaces.machines)[of_system], _numbers(message, self.spaces.message)[of_message]
+        packed = (met[0] << BITS) | met[1]
+        return np.flatnonzero(np.isin(self.packed, packed[(met[0] >= 0) & (met[1] >= 0)]))
 
     def _gather(self, position: int) -> int:
         """Find what messages own that may be beside each one; all anew, since there may be more of each class."""

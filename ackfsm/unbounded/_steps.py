@@ -22,6 +22,7 @@ class Level(enum.StrEnum):
     LOCAL = "local"
     RELATED = "related"
     PAIRS = "pairs"
+    FOLLOWED = "followed"
 
     @property
     def slots(self) -> int:
@@ -31,7 +32,7 @@ class Level(enum.StrEnum):
     @property
     def of_several(self) -> bool:
         """Whether the views are those of systems of two messages or more."""
-        return self in {Level.RELATED, Level.PAIRS}
+        return self in {Level.RELATED, Level.PAIRS, Level.FOLLOWED}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -114,9 +114,12 @@ class Views:
         """The state of each message of each view, the earlier one first."""
         return _slots(self.packed, self.level.slots)
 
-    def of_all_states(self) -> list[Ints]:
-        """As ``machines`` and ``slots``, with every state of a message that was made one with that of a view."""
-        parts = [self.machines, *self.slots]
+    def of_all_states(self, *parts: Ints) -> Sequence[Ints]:
+        """States of the system and of messages, with every one that was made one with that of a message.
+
+        Of those in ``parts``, the system's first; or of all ``machines`` and ``slots``.
+        """
+        parts = parts or (self.machines, *self.slots)
         if self.spaces.message.representatives is None:
             return parts
         machines, messages = np.nonzero(self.halves)
@@ -127,9 +130,10 @@ class Views:
             asked = (parts[0] << BITS) | parts[slot]
             first = np.searchsorted(kept, asked)
             number = np.searchsorted(kept, asked, side="right") - first
-            parts = [np.repeat(part, number) for part in parts]
-            within = np.arange(len(parts[0])) - np.repeat(np.cumsum(number) - number, number)
-            parts[slot] = messages[np.repeat(first, number) + within]
+            repeated = [np.repeat(part, number) for part in parts]
+            within = np.arange(len(repeated[0])) - np.repeat(np.cumsum(number) - number, number)
+            repeated[slot] = messages[np.repeat(first, number) + within]
+            parts = tuple(repeated)
         return parts
 
     @property

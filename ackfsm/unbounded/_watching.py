@@ -34,13 +34,19 @@ def graph_of(views: Views) -> Graph:
     return Graph(views, views.edges())
 
 
-def watched(graph: Graph, table: Table, slot: int | None) -> Reached:
-    """What ``table`` reaches as it watches the runs of views: the message in ``slot``, or (``None``) the system."""
+def watched(graph: Graph, table: Table, slot: int | None, begun: Ints | None = None) -> Reached:
+    """What ``table`` reaches as it watches the runs of views: the message in ``slot``, or (``None``) the system.
+
+    It watches from the first view on, or from each of those that are ``begun`` with.
+    """
     columns = watching_columns(graph.views, table, slot)
     size = len(table.states)
     reached = np.zeros(len(graph.views) * size, np.bool_)
-    start = graph.views.first * size + table.initial
-    _compiled.watch(graph.edges, columns, moving(columns), reached, np.empty(len(reached), np.int64), start)
+    moves, stack = moving(columns), np.empty(len(reached), np.int64)
+    for view in [graph.views.first] if begun is None else begun.tolist():
+        start = view * size + table.initial
+        if not reached[start]:
+            _compiled.watch(graph.edges, columns, moves, reached, stack, start)
     return reached.reshape(len(graph.views), size)
 
 
