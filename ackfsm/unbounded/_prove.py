@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
 from ackfsm.certificates import Invariant
@@ -218,30 +219,35 @@ class _Run:
         """The verdict for each anomaly over the systems of one family."""
         left = dict.fromkeys((str(anomaly) for anomaly, _ in self.observers), "no level was tried")
         proved: dict[str, Verdict] = {}
-        for level in self._levels(family):
-            if not left:
-                break
-            known = self._at(level, family, tuple(left))
-            proved |= {name: Verdict(name, level) for name, reason in known.items() if not reason}
-            left = {name: reason for name, reason in known.items() if reason}
+        for levels in _together(self._levels(family)):
+            known = self._at(levels, family, left)
+            proved |= {name: Verdict(name, level) for name, level in known.items()}
+            left = {name: reason for name, reason in left.items() if name not in known}
         return proved | {name: Verdict(name, None, f"{family}: {reason}") for name, reason in left.items()}
 
     def _levels(self, family: Family) -> tuple[Level, ...]:
         return tuple(self.levels) if family.has_several else (Level.ALONE,)
 
-    def _at(self, level: Level, family: Family, names: Sequence[str]) -> dict[str, str]:
-        """Why each of ``names`` is not proved at this level; empty where it is.
+    def _at(self, levels: Sequence[Level], family: Family, reasons: dict[str, str]) -> dict[str, Level]:
+        """At which of these levels what is left is proved; ``reasons`` gets why the rest of it is not.
 
-        What is left is asked again with the ghosts that only cover their counters, where there are some.
+        That is asked again with the ghosts that only cover their counters, where there are some.
         """
         self._has_dropped = False
-        reasons = self._with_one(level, family, names)
-        left = [name for name in names if reasons[name] and self._may_rest(family, name)]
-        if level.of_several and left and self._has_dropped:
-            self._keeps_covering = True
-            reasons |= self._with_one(level, family, left)
-            self._keeps_covering = False
-        return reasons
+        proved: dict[str, Level] = {}
+        for covering in (False, True):
+            self._keeps_covering = covering
+            for level in levels:
+                left = [name for name in reasons if name not in proved]
+                if covering:
+                    left = [name for name in left if self._may_rest(family, name)]
+                    left = left if level.of_several and self._has_dropped else []
+                for name, reason in self._with_one(level, family, left).items():
+                    reasons[name] = reason
+                    if not reason:
+                        proved[name] = level
+        self._keeps_covering = False
+        return proved
 
     def _may_rest(self, family: Family, name: str) -> bool:
         """Whether an anomaly has marks at rest, of which such ghosts may tell more."""
@@ -467,6 +473,12 @@ class _Run:
 
     def _count(self, level: Level, views: Views) -> None:
         self.views[level] = self.views.get(level, 0) + len(views)
+
+
+def _together(levels: Sequence[Level]) -> Iterator[tuple[Level, ...]]:
+    """The levels in their order, those together that ask the same relation."""
+    for _, group in itertools.groupby(levels, lambda level: Level.RELATED if level is Level.FOLLOWED else level):
+        yield tuple(group)
 
 
 def _known_by(other: System, system: System) -> System:

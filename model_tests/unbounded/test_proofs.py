@@ -82,7 +82,7 @@ def test_an_application_that_two_doubts_silence_is_missed_by_small_searches_and_
     assert not _reached(changed, 1, faults, None, asked)
     assert not _reached(changed, 2, faults, None, asked)
     assert _reached(changed, 3, faults, 2, asked) == {Anomaly.STUCK}
-    for level in (Level.CHAOS, Level.LOCAL, Level.RELATED, Level.PAIRS):
+    for level in (Level.CHAOS, Level.LOCAL, Level.RELATED, Level.FOLLOWED, Level.PAIRS):
         assert not _proved(prove(changed, changed.configure("jms"), asked, faults=faults, levels=[level])), level
     assert _proved(prove(shipped(), shipped().configure("jms"), asked, faults=faults, levels=[Level.PAIRS])) == set(
         asked
