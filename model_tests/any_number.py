@@ -4,12 +4,13 @@
 are no more; ``--again undecided`` tries the open ones again, as a better prover may decide them; ``--again all`` does
 everything, and ``--forget`` decides nothing.  With ``--matrix`` it is all configurations of the matrix, in a file of
 their own.  One takes a second, or half a minute where messages may be sent twice.  What is decided is written as it
-comes, so that one that was interrupted may begin where it ended.
+comes, so that one that was interrupted may begin where it ended; the order is drawn, so that what is there is a sample.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -62,7 +63,7 @@ def modes_of(specification: Specification) -> Iterator[Configuration]:
 
 
 def configurations_of_matrix(specification: Specification) -> list[Configuration]:
-    """Every configuration of the matrix of every system, those first that take least."""
+    """Every configuration of the matrix of every system, those first in which a message is sent once."""
     every = (matrix.make_plan(specification, profile, {}).configurations for profile in specification.profiles)
     return sorted((each for of_one in every for each in of_one), key=lambda each: each.resend_in_doubt)
 
@@ -114,6 +115,7 @@ def main() -> int:
     missing = [
         key for key, mode in first.items() if mode.profile in chosen and _asked_for(arguments.again, decided.get(key))
     ]
+    random.Random(1).shuffle(missing)
     with batch(specification, arguments.jobs) as work:
         asked = [] if arguments.forget else [[first[key]] for key in missing]
         for done, (index, found) in enumerate(work.as_they_come(matrix.decide_modes, asked), start=1):
