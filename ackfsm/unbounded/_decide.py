@@ -17,7 +17,7 @@ import ackfsm
 from ackfsm import explore
 from ackfsm.certificates import Certificate, Invariant, Way
 from ackfsm.explore import Answer, SmallBound, Witness
-from ackfsm.network import Bounds, observers_of
+from ackfsm.network import Bounds, Network, compose, observers_of
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from ackfsm.unbounded._filled import Filled, filled
@@ -257,6 +257,7 @@ class _Run:
             self._least = 2
         self._prove([Level.CHAOS])
         self._fill(self._search(2, _FEW_FAULTS, _MOST_AT_FIRST))
+        self._search_sent_once()
         self._prove([Level.RELATED, Level.FOLLOWED])
         self._prove([Level.PAIRS])
         self._fill(self._search(2, None))
@@ -288,9 +289,40 @@ class _Run:
         """Whether something that is left happens with so few messages; ``None`` where nothing is left."""
         if not self._left:
             return None
-        answer = explore.check(
+        answer = self._checked(self._configuration, messages, max_faults, most)
+        self._take(answer)
+        return answer
+
+    def _search_sent_once(self) -> None:
+        """Whether something that is left happens though no message is sent again, where one may be.
+
+        That is a much smaller system, so that longer runs of it are met; they are performed with what was asked about.
+        """
+        if not self._left or not self._configuration.resend_in_doubt:
+            return
+        once = dataclasses.replace(self._configuration, resend_in_doubt=False)
+        answer = self._checked(once, 2, _FEW_FAULTS, _MOST_AT_FIRST)
+        observers = observers_of(self._specification, tuple(self._left))
+        network = compose(self._specification, self._configuration, answer.bounds, observers)
+        performed = {
+            str(one.anomaly): dataclasses.replace(one, promise=self._promises.get(str(one.anomaly)))
+            for one in _reached(answer)
+            if _is_performed(network, one)
+        }
+        self._take(
+            dataclasses.replace(
+                answer,
+                network=network,
+                exploration=dataclasses.replace(answer.exploration, complete=False),
+                findings={name: performed[name] for name in answer.findings if name in performed},
+                ends={name: performed[name] for name in answer.ends if name in performed},
+            )
+        )
+
+    def _checked(self, configuration: Configuration, messages: int, max_faults: int | None, most: int) -> Answer:
+        return explore.check(
             self._specification,
-            self._configuration,
+            configuration,
             dataclasses.replace(self._bounds, messages=messages, max_faults=max_faults),
             max_states=self._effort.max_states or most,
             max_memory=self._effort.max_memory,
@@ -298,13 +330,16 @@ class _Run:
             progress=self._effort.progress,
             only=tuple(self._left),
         )
+
+    def _take(self, answer: Answer) -> None:
+        """Take over what a search has shown to happen."""
         self._searches.append(answer)
         for finding in _reached(answer):
             name = str(finding.anomaly)
             promise = self._promises.get(name)
+            messages = answer.bounds.messages
             self._found[name] = Finding(name, reachable=True, promise=promise, steps=finding.steps, messages=messages)
             del self._left[name]
-        return answer
 
     def _fill(self, answer: Answer | None) -> None:
         """Whether something that is left happens where bounds are full that the messages of ``answer`` never fill."""
@@ -377,6 +412,15 @@ class _Run:
 
 
 _FEW_FAULTS: Final = 2
+
+
+def _is_performed(network: Network, finding: explore.Finding) -> bool:
+    """Whether the steps of a finding are a run of another network, and show there what they show in its own."""
+    try:
+        explore.perform(network, str(finding.anomaly), [event.label for event in finding.steps])
+    except explore.NotReplayedError:
+        return False
+    return True
 
 
 def _reached(answer: Answer) -> Iterator[explore.Finding]:
