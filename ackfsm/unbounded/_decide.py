@@ -307,7 +307,7 @@ class _Run:
         performed = {
             str(one.anomaly): dataclasses.replace(one, promise=self._promises.get(str(one.anomaly)))
             for one in _reached(answer)
-            if _is_performed(network, one)
+            if is_performed(network, one)
         }
         self._take(
             dataclasses.replace(
@@ -414,7 +414,7 @@ class _Run:
 _FEW_FAULTS: Final = 2
 
 
-def _is_performed(network: Network, finding: explore.Finding) -> bool:
+def is_performed(network: Network, finding: explore.Finding) -> bool:
     """Whether the steps of a finding are a run of another network, and show there what they show in its own."""
     try:
         explore.perform(network, str(finding.anomaly), [event.label for event in finding.steps])

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from ackfsm import cli, explore
-from ackfsm.network import Bounds
+from ackfsm.network import Bounds, compose, observers_of
 from ackfsm.terms import Fault, InputError
 from ackfsm.unbounded import Decision, Level, Proof, _decide, decide, prove
+from ackfsm.unbounded._decide import is_performed
 from model_tests.support.tables import shipped
 
 BROKER = frozenset({Fault.BROKER_KILL})
@@ -42,6 +43,39 @@ def test_what_two_messages_show_has_their_witness() -> None:
     answer = explore.check(shipped(), shipped().configure("activemq", settings), bounds, only=["reorder"])
     (known,) = answer.findings.values()
     assert len(reorder.steps) == len(known.steps)
+
+
+_FADING: Mapping[str, object] = {
+    "consumption": "receive",
+    "redelivery_mark_persisted": False,
+    "block_on_acknowledge": True,
+    "resend_in_doubt": True,
+}
+
+
+def test_what_takes_no_second_sending_is_found_without_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search with second copies has to meet more than 400,000 states until messages are handed over out of order."""
+    faults = frozenset({Fault.BROKER_CRASH, Fault.CONSUMER_LINK_LOSS})
+    asked = {"only": ["reorder"], "max_states": 100_000}
+    configuration = shipped().configure("jms", _FADING)
+    found = decide(shipped(), configuration, Bounds(faults=faults), **asked)  # type: ignore[arg-type]
+    (reorder,) = found.findings.values()
+    assert (reorder.reachable, reorder.messages) == (True, 2)
+    (witness,) = found.witnesses()
+    assert witness.network.configuration == configuration
+    monkeypatch.setattr("ackfsm.unbounded._decide._Run._search_sent_once", lambda _: None)
+    (reorder,) = decide(shipped(), configuration, Bounds(faults=faults), **asked).findings.values()  # type: ignore[arg-type]
+    assert reorder.reachable is None
+
+
+def test_what_a_second_sending_mends_is_not_taken_for_what_was_asked() -> None:
+    """What a crash took, and nobody sends again, is lost; where it is to be sent again that is no end."""
+    bounds = Bounds(messages=2, faults=frozenset({Fault.BROKER_CRASH}))
+    once = shipped().configure("jms", {**_FADING, "resend_in_doubt": False})
+    (loss,) = explore.check(shipped(), once, bounds, only=["loss"]).findings.values()
+    assert loss.reachable
+    network = compose(shipped(), shipped().configure("jms", _FADING), bounds, observers_of(shipped(), ["loss"]))
+    assert not is_performed(network, loss)
 
 
 def test_an_order_takes_what_relates_messages() -> None:
