@@ -27,7 +27,7 @@ from ackfsm.unbounded._localize import (
     with_what_chooses,
 )
 from ackfsm.unbounded._reasons import NotProvedError
-from ackfsm.unbounded._related import Knows, RelatedViews, Relation, halves_of, relating
+from ackfsm.unbounded._related import RelatedViews, Relation, halves_of, relating
 from ackfsm.unbounded._steps import Level, Spaces
 from ackfsm.unbounded._views import Views
 
@@ -187,7 +187,7 @@ class _Run:
         self._systems: dict[Family, tuple[System, tuple[Watcher, ...]]] = {}
         self._whole = _Last[Examined]()
         self._local = _Last[Examined]()
-        self._relations = {knows: _Last[Related]() for knows in Knows}
+        self._relation = _Last[Related]()
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -308,22 +308,15 @@ class _Run:
 
         A mark that is not at rest may be refuted by pairs of few machines, which are less than those of the system.
         """
-        reason = self._of_relation(family, whole, watcher, Knows.MESSAGES)
-        if reason and not watcher.at_rest:
-            reason = self._of_few_related(family, whole, watcher)
-        if reason:
-            reason = self._of_relation(family, whole, watcher, Knows.SYSTEM)
-        return reason
-
-    def _of_relation(self, family: Family, whole: System, watcher: Watcher, knows: Knows) -> str:
-        """As :meth:`_of_related`, with one relation."""
         try:
-            related = self._related(family, whole, knows)
+            related = self._related(family, whole)
             reason = related.shown(watcher)
         except NotProvedError as why:
             reason = str(why)
         if not reason:
             self._is_proved(related.messages, family, watcher, related.views.relation)
+        elif not watcher.at_rest:
+            reason = self._of_few_related(family, whole, watcher)
         return reason
 
     def _of_few_related(self, family: Family, whole: System, watcher: Watcher) -> str:
@@ -333,7 +326,7 @@ class _Run:
         except NotProvedError as why:
             return str(why)
         known = _known_by(local.system, whole)
-        first = with_what_chooses(known, relating(known, Knows.MESSAGES), watcher)
+        first = with_what_chooses(known, relating(known), watcher)
         try:
             reason, pairs = self._localized(Level.PAIRS, family, known, watcher, first, local.views)
         except NotProvedError as why:
@@ -358,7 +351,7 @@ class _Run:
         local = self._examined(Level.LOCAL, family, system, everything(system), self.max_states)
         known = _known_by(local.system, system)
         pairs = self._examined(Level.PAIRS, family, known, everything(known), self._most_related, local.views)
-        reason = Followed(pairs, following, watcher).shown(self._related(family, whole, Knows.MESSAGES))
+        reason = Followed(pairs, following, watcher).shown(self._related(family, whole))
         if not reason:
             self.uncertified.add(watcher.anomaly)
         return reason
@@ -372,27 +365,23 @@ class _Run:
             watchers = [(watcher.anomaly, watcher.table.name)]
             self.invariants.append(invariant_of(examined.views, family, watchers, relation))
 
-    def _related(self, family: Family, whole: System, knows: Knows) -> Related:
+    def _related(self, family: Family, whole: System) -> Related:
         """The views of related messages, which are kept for the next one that watches."""
         key = (family, self._keeps_covering)
-        return self._relations[knows].of(key, lambda: self._examined_related(family, whole, knows))
+        return self._relation.of(key, lambda: self._examined_related(family, whole))
 
     def _of_local(self, family: Family, whole: System) -> Examined:
-        """The local views of all machines, or of those that relate messages; kept for the next one that asks."""
-        return self._local.of((family, self._keeps_covering), lambda: self._examined_local(family, whole))
+        """The local views of all machines, which are kept for the next one that asks."""
+        return self._local.of(
+            (family, self._keeps_covering),
+            lambda: self._examined(Level.LOCAL, family, whole, everything(whole), self.max_states),
+        )
 
-    def _examined_local(self, family: Family, whole: System) -> Examined:
-        try:
-            return self._examined(Level.LOCAL, family, whole, everything(whole), self.max_states)
-        except NotProvedError:
-            return self._examined(Level.LOCAL, family, whole, relating(whole, Knows.SYSTEM), self.max_states)
-
-    def _examined_related(self, family: Family, whole: System, knows: Knows) -> Related:
+    def _examined_related(self, family: Family, whole: System) -> Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
         local = self._of_local(family, whole)
         of_local = _known_by(local.system, whole)
-        kept = relating(of_local, knows)
-        pairs = self._examined(Level.PAIRS, family, of_local, kept, self._most_related, local.views)
+        pairs = self._examined(Level.PAIRS, family, of_local, relating(of_local), self._most_related, local.views)
         return Related(pairs, self._related_views(family, local, Relation(pairs.views)))
 
     def _related_views(self, family: Family, local: Examined, relation: Relation) -> RelatedViews:

@@ -2,14 +2,12 @@
 
 Views of one message know nothing of what another one has done to it, and views of all that two messages can be are too
 many.  But few machines refuse events of *other* messages, and only by these does one message depend on another.  So the
-relation is that of views of pairs which know of a message these machines alone, and of the system nothing or all of its
-own; and views of one message, with all machines, ask it which others may be beside that message (lemma 7 of
-spec/any.md).
+relation is that of views of pairs which know of a message these machines alone, and nothing of the system; and views of
+one message, with all machines, ask it which others may be beside that message (lemma 7 of spec/any.md).
 """
 
 from __future__ import annotations
 
-import enum
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -29,7 +27,7 @@ from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._views import Views, Words
 from ackfsm.unbounded._words import Letter, best_letters, letters_at_rest, supported, word_exists
 
-__all__ = ["Knows", "RelatedRest", "RelatedViews", "Relation", "halves_of", "relating"]
+__all__ = ["RelatedRest", "RelatedViews", "Relation", "halves_of", "relating"]
 
 Flags = npt.NDArray[np.bool_]
 _BYTE = 8
@@ -39,26 +37,20 @@ _MOST_PAIRS = 4_000_000_000
 """A relation of more states of the system and of two messages than this is not tabled; it takes a bit for each."""
 
 
-class Knows(enum.Enum):
-    """What a relation knows beside the machines of a message that refuse an event to other ones.
+def relating(system: System) -> Kept:
+    """What a relation knows: the machines of a message that refuse an event to other messages, nothing of the system.
 
-    Nothing of the system is tried first: it is often enough, and takes a tenth of the pairs or fewer.
+    It could know any other machines too: with those of the system it has ten times the pairs, and proved no more.
     """
-
-    MESSAGES = "messages"
-    SYSTEM = "system"
-
-
-def relating(system: System, knows: Knows) -> Kept:
-    """What a relation knows: machines of the system, and those of a message that refuse an event to other messages."""
-    every = everything(system)
-    refusing = frozenset(
-        number
-        for number in every.message
-        for (role, _), columns in system.message[number].columns.items()
-        if role in {Role.EARLIER, Role.LATER} and any(-1 in column for column in columns)
+    return Kept(
+        frozenset(),
+        frozenset(
+            number
+            for number in everything(system).message
+            for (role, _), columns in system.message[number].columns.items()
+            if role in {Role.EARLIER, Role.LATER} and any(-1 in column for column in columns)
+        ),
     )
-    return Kept(every.machines if knows is Knows.SYSTEM else frozenset(), refusing)
 
 
 def halves_of(local: Views, spaces: Spaces, relation: Relation | None = None) -> Flags:

@@ -13,7 +13,7 @@ from ackfsm.unbounded import Level, _prove, prove
 from ackfsm.unbounded._columns import Scope, System, system_of, watchers_of
 from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._localize import Kept, projected, with_what_chooses
-from ackfsm.unbounded._related import Knows, relating
+from ackfsm.unbounded._related import relating
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import shipped
 
@@ -90,7 +90,7 @@ def test_what_chooses_where_a_message_goes_is_kept_and_what_refuses_all_ways_ali
     scope = Scope(shipped(), shipped().configure("jms", {"resend_in_doubt": True}), frozenset(Fault))
     whole = system_of(scope, Family(2, None))
     (overtaken,) = watchers_of(scope, whole, observers_of(shipped(), [Anomaly.REORDER]))
-    relating_machines = relating(whole, Knows.MESSAGES)
+    relating_machines = relating(whole)
     kept = with_what_chooses(whole, relating_machines, overtaken)
     names = {whole.message[number].name for number in kept.message - relating_machines.message}
     assert names == {"redelivered_flag", "redelivered_flag#2", "redelivery", "redelivery#2"}

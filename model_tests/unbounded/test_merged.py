@@ -14,8 +14,8 @@ from ackfsm.unbounded import Level, _compiled, prove
 from ackfsm.unbounded._causes import caused_states
 from ackfsm.unbounded._columns import Scope, System, system_of
 from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._localize import projected
-from ackfsm.unbounded._related import Knows, halves_of, relating
+from ackfsm.unbounded._localize import Kept, projected
+from ackfsm.unbounded._related import halves_of, relating
 from ackfsm.unbounded._spaces import Space, empty_lookup
 from ackfsm.unbounded._steps import Spaces
 from ackfsm.unbounded._views import Views
@@ -33,7 +33,8 @@ def _system(profile: str, settings: dict[str, object]) -> System:
 def _pairs(whole: System) -> Views:
     """The views of a relation with all the machines that it may know."""
     local = Views(Spaces(whole), Level.LOCAL, third=True, max_states=400_000)
-    spaces = Spaces(projected(whole, relating(whole, Knows.SYSTEM)))
+    system = Kept(frozenset(range(len(whole.machines))), frozenset())
+    spaces = Spaces(projected(whole, relating(whole) | system))
     return Views(spaces, Level.PAIRS, third=True, max_states=700_000, halves=halves_of(local, spaces))
 
 
@@ -98,8 +99,8 @@ def test_what_pairs_can_be_in_is_no_less(
     assert not pairs <= _tuples(mutant, *_parts(mutant.of_all_states()))
 
 
-def _parts(of_all: list[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
-    return of_all[0], of_all[1:]
+def _parts(of_all: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    return of_all[0], [*of_all[1:]]
 
 
 def _tuples(views: Views, machines: np.ndarray, slots: Sequence[np.ndarray]) -> set[tuple[int, ...]]:

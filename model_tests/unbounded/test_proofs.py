@@ -13,8 +13,10 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.unbounded import Level, Proof, Verdict, _prove, prove
 from ackfsm.unbounded._causes import Causes, caused_states
+from ackfsm.unbounded._columns import System
 from ackfsm.unbounded._examined import Related
-from ackfsm.unbounded._related import Knows, RelatedRest, relating
+from ackfsm.unbounded._localize import Kept
+from ackfsm.unbounded._related import RelatedRest, relating
 from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._words import Letter
 from model_tests.support.checker.projected import fading, wary
@@ -126,13 +128,18 @@ def test_with_every_fault_nothing_is_stuck_as_related_messages_show(profile: str
     assert proof.views[Level.RELATED] < proof.views[Level.LOCAL], "a relation that excludes nothing is of no use"
 
 
+def _with_the_system(system: System) -> Kept:
+    """What relates messages, and all machines of the system."""
+    return relating(system) | Kept(frozenset(range(len(system.machines))), frozenset())
+
+
 @pytest.mark.parametrize("machines", ["all", "few"])
 def test_what_no_pair_of_a_relation_shows_is_not_shown(monkeypatch: pytest.MonkeyPatch, machines: str) -> None:
     """A view of one message says that it is overtaken; the mutant does not ask who brought that about.
 
     Only what relates messages is known here: all machines of two would tell without that question.
     """
-    monkeypatch.setattr(_prove, "everything", lambda system: relating(system, Knows.SYSTEM))
+    monkeypatch.setattr(_prove, "everything", _with_the_system)
     configuration = shipped().configure("jms", {"resend_in_doubt": True, "consumption": "receive"})
     if machines == "few":
         monkeypatch.setattr(Related, "shown", lambda *_: "the relation of all machines is not asked")
@@ -156,7 +163,7 @@ def test_that_a_message_is_overtaken_other_machines_than_those_that_relate_may_r
         return _proved(prove(shipped(), configuration, [Anomaly.REORDER], levels=[Level.RELATED], least=2))
 
     assert proved() == {Anomaly.REORDER}
-    monkeypatch.setattr(_prove, "everything", lambda system: relating(system, Knows.SYSTEM))
+    monkeypatch.setattr(_prove, "everything", _with_the_system)
     assert not proved()
 
 
@@ -173,7 +180,7 @@ def test_a_relation_of_transactions_need_not_know_the_system(monkeypatch: pytest
         )
 
     assert proved() == {Anomaly.LOSS, Anomaly.STUCK, Anomaly.RESURRECTION}
-    monkeypatch.setattr(_prove, "relating", lambda system, _knows: relating(system, Knows.SYSTEM))
+    monkeypatch.setattr(_prove, "relating", _with_the_system)
     assert Anomaly.LOSS not in proved()
 
 
