@@ -347,11 +347,12 @@ class _Run:
         """
         if not can_be_followed(watcher):
             return self._of_related(family, whole, watcher)
+        related = self._related(family, whole)
         system, following = followed(whole, watcher)
         local = self._examined(Level.LOCAL, family, system, everything(system), self.max_states)
         known = _known_by(local.system, system)
         pairs = self._examined(Level.PAIRS, family, known, everything(known), self._most_related, local.views)
-        reason = Followed(pairs, following, watcher).shown(self._related(family, whole))
+        reason = Followed(pairs, following, watcher).shown(related)
         if not reason:
             self.uncertified.add(watcher.anomaly)
         return reason
