@@ -184,7 +184,7 @@ class _Met:
 
 
 class Followed:
-    """Finished pairs of a system in which a message is followed, and what watches it: there, and in the whole system."""
+    """Finished pairs of a system in which a message is followed, and what watches it there and in the whole."""
 
     def __init__(self, pairs: Examined, following: Watcher, watcher: Watcher) -> None:
         self._pairs = pairs
