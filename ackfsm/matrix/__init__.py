@@ -6,6 +6,7 @@ from ackfsm.matrix._plan import ANY_FAULTS, LeftOut, Plan, Scenario, make_plan
 from ackfsm.matrix._proved import (
     KEPT_IN,
     DecidedMode,
+    Undecided,
     decide_modes,
     decided_modes_text,
     kept_decisions,
@@ -38,6 +39,7 @@ __all__ = [
     "Repeated",
     "Scenario",
     "Summary",
+    "Undecided",
     "alike_modes",
     "decide_modes",
     "decided_modes_text",

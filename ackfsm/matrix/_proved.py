@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.resources
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from ackfsm.batch import Batch, ProgressBar, chunks
 from ackfsm.matrix._any_number import keys_for_any_number
@@ -26,6 +27,7 @@ __all__ = [
     "FACTORS",
     "KEPT_IN",
     "DecidedMode",
+    "Undecided",
     "decide_modes",
     "decided_modes_text",
     "kept_decisions",
@@ -47,21 +49,32 @@ _CONFIGURATIONS_A_TASK: Final = 4
 _HEADING: Final = """\
 # What can happen with any number of messages and of any faults {where}.
 # Each line has the digest of all that decides; the first configuration that has it; what is possible, with how many
-# messages; what is undecided, with how many messages all of it was searched.  Every other anomaly is proved impossible.
+# messages; what is undecided, with how many messages all of it was searched, and why it is not proved.  Every other
+# anomaly is proved impossible.
 # {decided} of {systems} different systems are here; of their {pairs:,} pairs with an anomaly {undecided} are undecided.
 """
+
+
+_UNDECIDED: Final = re.compile(r"(?P<name>\w+):(?P<searched>\d+) \[(?P<why>[^]]*)\]")
+
+
+class Undecided(NamedTuple):
+    """The most messages of which all was searched and did not show an anomaly, and why it is not proved, a clause."""
+
+    searched: int
+    why: str
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DecidedMode:
     """What is decided of one mode for any number of messages and of faults.
 
-    ``possible`` has the number of messages of a way there; ``undecided`` the most messages of which all was searched,
-    with any number of faults, and did not show it.  Every other anomaly is proved impossible.
+    ``possible`` has the number of messages of a way there.  What is neither there nor ``undecided`` is proved
+    impossible.
     """
 
     possible: Mapping[str, int]
-    undecided: Mapping[str, int]
+    undecided: Mapping[str, Undecided]
 
     def reachable(self, anomaly: str) -> bool | None:
         """Whether the anomaly can happen; ``None`` if that is undecided."""
@@ -99,7 +112,11 @@ def _decided(matrix: Matrix, number: int) -> DecidedMode:
         raise TypeError(f"{type(outcome).__name__} is not of any number of messages")
     return DecidedMode(
         {name: outcome.messages[name] for name in outcome.anomalies},
-        {anomaly.value: outcome.searched[anomaly] for anomaly in matrix.anomalies if anomaly in outcome.undecided},
+        {
+            anomaly.value: Undecided(outcome.searched[anomaly], outcome.undecided[anomaly])
+            for anomaly in matrix.anomalies
+            if anomaly in outcome.undecided
+        },
     )
 
 
@@ -107,7 +124,7 @@ def decided_modes_text(decided: Mapping[str, DecidedMode], names: Mapping[str, s
     """The file: a line for each key of ``names`` that is decided, with its name; ``where`` says of what they are."""
     known = {key: decided[key] for key in names if key in decided}
     lines = (
-        "; ".join((key, names[key], _numbers(one.possible), _numbers(one.undecided))).rstrip()
+        "; ".join((key, names[key], _possible(one.possible), _undecided(one.undecided))).rstrip()
         for key, one in known.items()
     )
     heading = _HEADING.format(
@@ -120,8 +137,13 @@ def decided_modes_text(decided: Mapping[str, DecidedMode], names: Mapping[str, s
     return heading + "".join(f"{line}\n" for line in lines)
 
 
-def _numbers(numbers: Mapping[str, int]) -> str:
-    return " ".join(f"{name}:{numbers[name]}" for name in Anomaly if name in numbers)
+def _possible(possible: Mapping[str, int]) -> str:
+    return " ".join(f"{name}:{possible[name]}" for name in Anomaly if name in possible)
+
+
+def _undecided(undecided: Mapping[str, Undecided]) -> str:
+    found = ((name, undecided[name]) for name in Anomaly if name in undecided)
+    return " ".join(f"{name}:{one.searched} [{one.why}]" for name, one in found)
 
 
 def read_decided_modes(lines: Iterable[str]) -> dict[str, DecidedMode]:
@@ -130,14 +152,21 @@ def read_decided_modes(lines: Iterable[str]) -> dict[str, DecidedMode]:
 
 
 def _read(line: str) -> tuple[str, DecidedMode]:
-    key, _, possible, undecided = line.split(";")
-    return key, DecidedMode(dict(_read_numbers(possible)), dict(_read_numbers(undecided)))
+    key, _, possible, undecided = line.split(";", 3)
+    return key, DecidedMode(dict(_read_possible(possible)), dict(_read_undecided(undecided)))
 
 
-def _read_numbers(text: str) -> Iterator[tuple[str, int]]:
+def _read_possible(text: str) -> Iterator[tuple[str, int]]:
     for word in text.split():
         name, _, number = word.partition(":")
         yield Anomaly(name).value, int(number)
+
+
+def _read_undecided(text: str) -> Iterator[tuple[str, Undecided]]:
+    if rest := _UNDECIDED.sub("", text).strip():
+        raise ValueError(f"{rest!r} is not an undecided anomaly with a number and a reason; make the file again")
+    for found in _UNDECIDED.finditer(text):
+        yield Anomaly(found["name"]).value, Undecided(int(found["searched"]), found["why"])
 
 
 @functools.cache

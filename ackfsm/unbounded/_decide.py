@@ -32,8 +32,8 @@ _MOST_STATES: Final = 10_000_000
 _MOST_AT_FIRST: Final = 2_000_000
 """A search of two messages, before related messages prove most of what is left."""
 
-_BYTES_OF_A_VIEW: Final = 400
-"""About so much memory a view takes, with its steps."""
+_BYTES_OF_A_VIEW: Final = 1_200
+"""About so much memory a pair of messages takes, with its steps; other views take a quarter of it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

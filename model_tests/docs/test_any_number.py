@@ -9,13 +9,14 @@ import pytest
 
 from ackfsm import explore, matrix
 from ackfsm.batch import batch
-from ackfsm.matrix import DecidedMode
+from ackfsm.matrix import DecidedMode, Undecided
 from ackfsm.network import Bounds
 from ackfsm.terms import Anomaly, Configuration, Fault
 from model_tests import any_number
 from model_tests.support.checker.projected import fading
 from model_tests.support.tables import shipped
 
+WHY = ("2 messages or more: there are more than 6,000,000 views at the level local", "a; b: c 1", "")
 MADE_BY = "make it again: python -m model_tests.any_number"
 
 
@@ -38,7 +39,8 @@ def test_the_file_is_read_as_it_is_written() -> None:
         drawn = draw.sample(names, draw.randrange(len(names)))
         cut = draw.randint(0, len(drawn))
         one = DecidedMode(
-            {name: draw.randint(1, 501) for name in drawn[:cut]}, {name: draw.randint(0, 3) for name in drawn[cut:]}
+            {name: draw.randint(1, 501) for name in drawn[:cut]},
+            {name: Undecided(draw.randint(0, 3), draw.choice(WHY)) for name in drawn[cut:]},
         )
         key, mode = draw.choice([*first().items()])
         text = any_number.MATRIX.text({key: one}, any_number.names_of(shipped(), {key: mode}))
