@@ -47,6 +47,13 @@ def test_the_file_is_read_as_it_is_written() -> None:
         assert matrix.read_decided_modes(text.splitlines()) == {key: one}
 
 
+@pytest.mark.parametrize("told", ["reorder:1", "reorder:1 [too many] and more", "loss [too many]"])
+def test_what_is_undecided_is_never_passed_over(told: str) -> None:
+    """An anomaly that is not read would be one that is proved."""
+    with pytest.raises(ValueError, match="is not an undecided anomaly with a number and a reason"):
+        matrix.read_decided_modes([f"0123456789abcdef; jms; duplicate:1; {told}"])
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_what_is_kept_is_found_again(number: int) -> None:
     """Other modes whenever the file is another one."""

@@ -9,7 +9,7 @@ import pytest
 
 from ackfsm import cli, explore
 from ackfsm.network import Bounds, compose, observers_of
-from ackfsm.terms import Fault, InputError
+from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.unbounded import Decision, Level, Proof, _decide, decide, prove
 from ackfsm.unbounded._decide import is_performed
 from model_tests.support.tables import shipped
@@ -136,6 +136,19 @@ def test_the_command_says_it_of_any_number(capsys: pytest.CaptureFixture[str]) -
     said = capsys.readouterr().out
     assert "any number of messages; broker_kill, any number of times" in said
     assert "with any number of messages." in said.replace("\n", " ").replace("  ", " ")
+
+
+def test_one_message_is_searched_again_for_what_is_left() -> None:
+    """With all that watches, a search ends before the third delivery; with what is left it meets it."""
+    settings = {"ack_mode": "AUTO_ACKNOWLEDGE", "consumption": "receive", "max_delivery_attempts": 2}
+    configuration = shipped().configure("artemis", settings)
+    names = ["duplicate", "reprocessed", "over_delivered"]
+    found = decide(shipped(), configuration, Bounds(faults=frozenset(Fault)), only=names, max_states=15_000)
+    over = found.findings[Anomaly.OVER_DELIVERED]
+    assert (over.reachable, over.messages) == (True, 1)
+    searches = [one for one in found.searches if one.bounds.messages == 1]
+    assert [len(one.findings) for one in searches] == [3, 1]
+    assert [one.exploration.complete for one in searches] == [False, True]
 
 
 def test_what_is_open_ends_with_three(capsys: pytest.CaptureFixture[str]) -> None:
