@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from ackfsm.certificates._delayed import is_within_delayed
 from ackfsm.certificates._format import Certificate, Invariant, Level
 from ackfsm.certificates._related import RelatedRest, RelatedViews
 from ackfsm.certificates._rest import Rest
@@ -234,7 +235,8 @@ class _Check:
         """The events in these roles that something that watches is moved by."""
         role_of_system = Role.SYSTEM if roles[0] is Role.SYSTEM else Role.OWN
         parts = [(watcher.part, set(roles) if watcher.of_message else {role_of_system}) for watcher in self._watchers]
-        parts += [(watcher.count.part, set(roles)) for watcher in self._watchers if watcher.count is not None]
+        counts = [watcher.count for watcher in self._watchers if watcher.count is not None]
+        parts += [(ghost.part, set(roles)) for ghost in (*counts, *(self._system.ghosts.values() if counts else ()))]
         found = {event for part, hears in parts for role, event in part.moves if role in hears}
         return sum(1 << event for event in found)
 
@@ -263,9 +265,11 @@ def _is_marked(products: Products, watcher: Watcher, reached: Sequence[Sequence[
 
 def _is_within_a_bound(views: Views, products: Products, count: Ghost | None) -> bool:
     """Whether a counter of the system that goes no further than the same bound has counted all that was counted."""
-    return count is not None and any(
-        guard.refuses and guard.bound == count.bound and _is_at_most(views, products, count, at)
-        for at, _, guard in views.exact
+    if count is None:
+        return False
+    guards = [(at, guard) for at, _, guard in views.exact if guard.refuses and guard.bound == count.bound]
+    return any(_is_at_most(views, products, count, at) for at, _ in guards) or any(
+        is_within_delayed(views, products, count, guard, at) for at, guard in guards
     )
 
 

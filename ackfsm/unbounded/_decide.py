@@ -167,7 +167,7 @@ def _not_covered(finding: Finding) -> str:
     return (
         finding.undecided
         if finding.certifiable
-        else "its proof has what no certificate has (a delayed ghost, or a bound that pairs keep)"
+        else "its proof has what no certificate has (a followed message, or a bound that pairs keep)"
     )
 
 

@@ -32,8 +32,6 @@ class Examined:
     def __init__(self, system: System, views: Views) -> None:
         self.system = system
         self.views = views
-        self.delayed: set[str] = set()
-        """What a delayed ghost has proved."""
 
     @functools.cached_property
     def graph(self) -> Graph:
@@ -134,12 +132,9 @@ def _is_within_a_bound(examined: Examined, watcher: Watcher) -> bool:
     ]
     if ghost is None:
         return False
-    if any(_is_at_most(examined, ghost, guard.ghost) for guard in guards):
-        return True
-    if any(_is_at_most_delayed(examined, watcher, guard) for guard in guards):
-        examined.delayed.add(watcher.anomaly)
-        return True
-    return False
+    return any(_is_at_most(examined, ghost, guard.ghost) for guard in guards) or any(
+        _is_at_most_delayed(examined, watcher, guard) for guard in guards
+    )
 
 
 def _is_at_most(examined: Examined, watching: Table, guarding: int) -> bool:

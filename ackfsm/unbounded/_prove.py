@@ -58,7 +58,7 @@ class Verdict:
     """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
 
     ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.  One
-    is ``certifiable`` if it takes no delayed ghost and no bound that pairs alone keep, which no certificate has.
+    is ``certifiable`` if it takes no followed message and no bound that pairs alone keep, which no certificate has.
     """
 
     anomaly: str
@@ -363,9 +363,8 @@ class _Run:
     def _is_proved(
         self, examined: Examined, family: Family, watcher: Watcher, relation: Relation | None = None
     ) -> None:
-        """Keep the views that show that ``watcher`` is not marked, if they are asked for and a certificate has them."""
-        self.uncertified |= examined.delayed
-        if self.keep_invariants and watcher.anomaly not in examined.delayed:
+        """Keep the views that show that ``watcher`` is not marked, if they are asked for."""
+        if self.keep_invariants:
             watchers = [(watcher.anomaly, watcher.table.name)]
             self.invariants.append(invariant_of(examined.views, family, watchers, relation))
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from ackfsm.certificates import Certificate
+from ackfsm.certificates._delayed import _delayed
 from ackfsm.certificates._related import RelatedRest as CheckedRest
 from ackfsm.certificates._rest import Rest
 from ackfsm.certificates._system import Part, Question, System
@@ -30,6 +31,7 @@ from ackfsm.unbounded._certify import invariant_of
 from ackfsm.unbounded._columns import Scope, system_of, watchers_of
 from ackfsm.unbounded._columns import System as SearchedSystem
 from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._ghosts import delayed_ghost
 from ackfsm.unbounded._related import Known, RelatedRest, halves_of
 from ackfsm.unbounded._steps import Spaces, steps_of
 from ackfsm.unbounded._tables import Table
@@ -111,6 +113,28 @@ def _same_parts(found: System, searched: SearchedSystem) -> None:
     ]
     assert _same(found.system, searched.machines)
     assert _same(found.message, searched.message[: len(searched.message) - len(ghosts)])
+
+
+def test_the_verifier_and_the_search_make_the_same_delayed_ghosts() -> None:
+    specification, faults = shipped(), frozenset(Fault)
+    configuration = specification.configure("qpid", {"ack_mode": "CLIENT_ACKNOWLEDGE"})
+    observers = observers_of(specification, ["prefetch_overrun"])
+    found = Question(specification, configuration, faults, frozenset(), frozenset(), observers).system(2)
+    scope = Scope(specification, configuration, faults)
+    searched = system_of(scope, Family(2, None))
+    of_system = frozenset(number for number, event in enumerate(searched.events) if not event.of_message)
+    (watcher,), (count,) = watchers_of(scope, searched, observers), [one.count for one in found.watchers]
+    assert count is not None
+    assert watcher.moves is not None
+    compared = 0
+    for mine, guard in zip(found.ghosts.values(), searched.ghosts, strict=True):
+        for closing in (frozenset(), guard.moves.reset, frozenset({min(guard.moves.reset, default=0)})):
+            table = delayed_ghost(guard.moves, watcher.moves, closing, of_system)
+            stays = tuple((state,) for state in range(len(table.states)))
+            searched_moves = {key: moves for key, moves in _moves(table).items() if moves != stays}
+            assert dict(_delayed(count, mine, closing).moves) == searched_moves
+            compared += bool(closing)
+    assert compared >= 2
 
 
 # words

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import pytest
 
 from ackfsm import explore
+from ackfsm.certificates import verify_certificate
 from ackfsm.network import Bounds
 from ackfsm.tables import EventRef, Specification
 from ackfsm.terms import Anomaly, Fault
@@ -18,6 +19,7 @@ from ackfsm.unbounded._tables import Role
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import row, shipped
 
+NAMES = ("prefetch_overrun", "double_outcome")
 LINK = frozenset({Fault.CONSUMER_LINK_LOSS})
 HELD: Mapping[str, dict[str, object]] = {
     "qpid": {"ack_mode": "CLIENT_ACKNOWLEDGE"},
@@ -106,20 +108,25 @@ def test_counting_up_while_it_is_closed_is_wrong() -> None:
     assert states[_next(columns, closed, 4, own=False)] == Delayed(closed=False, kept=0, watching=0)
 
 
-def test_a_certificate_leaves_such_a_proof_out() -> None:
-    configuration = shipped().configure("qpid", HELD["qpid"])
-    made = decide(
-        shipped(), configuration, Bounds(faults=LINK), only=["prefetch_overrun", "phantom"], keep_invariants=True
-    )
-    assert made.complete
-    certificate = made.certificate()
-    assert certificate.proved == ("phantom",)
-    assert "delayed ghost" in certificate.not_covered["prefetch_overrun"]
-    assert all("prefetch_overrun" not in invariant.anomalies for invariant in certificate.invariants)
-
-
-def test_what_is_proved_beside_it_stays_in_the_certificate() -> None:
-    """All machines are known, so that what comes after it is proved by the same views."""
-    certificate = certified("qpid", HELD["qpid"] | {"prefetch": 500}, ["prefetch_overrun", "double_outcome"])
-    assert certificate.proved == ("double_outcome",)
+@pytest.mark.parametrize("profile", HELD)
+@pytest.mark.parametrize("level", [Level.CHAOS, Level.RELATED])
+def test_a_certificate_of_it_is_verified(profile: str, level: Level) -> None:
+    certificate = certified(profile, HELD[profile] | {"prefetch": 500}, NAMES, levels=[level], faults=LINK)
+    assert set(certificate.proved) == set(NAMES)
     assert verified(certificate).verified
+
+
+def test_it_is_the_delayed_ghost_that_verifies_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = certified("qpid", HELD["qpid"], NAMES, faults=LINK)
+    monkeypatch.setattr("ackfsm.certificates._verify.is_within_delayed", lambda *_: False)
+    assert set(verified(certificate).refuted) == {"prefetch_overrun"}
+
+
+def test_a_certificate_of_a_library_that_keeps_what_it_holds_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The views of the defect are closed; a search that takes every ghost to be late enough says too much of them."""
+    defect = _changed("delivery", "prefetched", "consumer_link_up", "prefetched")
+    monkeypatch.setattr("ackfsm.unbounded._examined._is_at_most_delayed", lambda *_: True)
+    configuration = defect.configure("rabbitmq", HELD["rabbitmq"] | {"prefetch": 500})
+    made = decide(defect, configuration, Bounds(faults=LINK), only=NAMES, keep_invariants=True).certificate()
+    assert set(made.proved) == set(NAMES)
+    assert set(verify_certificate(made, defect).refuted) == {"prefetch_overrun"}
