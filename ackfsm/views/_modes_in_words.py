@@ -52,7 +52,8 @@ def _extent(mode: ModeResult, anomaly: Anomaly) -> str:
     if anomaly in decided.possible:
         return f"**broken** with {_messages(decided.possible[anomaly])}"
     if anomaly in decided.undecided:
-        return f"{_messages(decided.undecided[anomaly])} and any faults" if decided.undecided[anomaly] else _ONE
+        searched = decided.undecided[anomaly].searched
+        return f"{_messages(searched)} and any faults" if searched else _ONE
     return "any number of messages"
 
 
@@ -96,7 +97,7 @@ def _row(anomaly: Anomaly, modes: Sequence[ModeResult]) -> tuple[str, ...]:
         if anomaly in decided.possible:
             possible.setdefault(_messages(decided.possible[anomaly]), []).append(mode)
         elif anomaly in decided.undecided:
-            undecided.setdefault(_messages(decided.undecided[anomaly]), []).append(mode)
+            undecided.setdefault(_messages(decided.undecided[anomaly].searched), []).append(mode)
         else:
             never.append(mode)
     return code(anomaly), where(never, modes) if never else "", _with(possible, modes), _with(undecided, modes)

@@ -12,7 +12,7 @@ import pytest
 
 from ackfsm import explore, matrix, tables
 from ackfsm.cli import main
-from ackfsm.matrix import DecidedMode, ModeResult
+from ackfsm.matrix import DecidedMode, ModeResult, Undecided
 from ackfsm.network import Bounds
 from ackfsm.tables import Promise, Specification
 from ackfsm.tables._conditions import ALWAYS
@@ -130,7 +130,7 @@ def test_a_page_says_who_promises_what_and_where() -> None:
     assert loss.startswith("PERSISTENT: AUTO_ACKNOWLEDGE (listener), CLIENT_ACKNOWLEDGE")
 
 
-DECIDED = DecidedMode({"duplicate": 1, "loss": 501}, {"stuck": 2, "reorder": 0})
+DECIDED = DecidedMode({"duplicate": 1, "loss": 501}, {"stuck": Undecided(2, "many"), "reorder": Undecided(0, "many")})
 
 
 def told_of(decided: dict[int, DecidedMode | None]) -> str:
