@@ -11,6 +11,7 @@ from ackfsm.unbounded._causes import NOTHING, Causes
 from ackfsm.unbounded._columns import Ghost, System, Watcher
 from ackfsm.unbounded._ghosts import LOST, closing_table, delayed_ghost, delayed_states
 from ackfsm.unbounded._localize import Shown
+from ackfsm.unbounded._reasons import NotProvedError
 from ackfsm.unbounded._related import RelatedRest, RelatedViews
 from ackfsm.unbounded._rest import Rest
 from ackfsm.unbounded._spaces import Ints
@@ -154,11 +155,13 @@ def _is_at_most_delayed(examined: Examined, watcher: Watcher, guard: Ghost) -> b
     """Whether ``watcher`` has never counted more than the delayed ghost of ``guard``, whose sum stays at the bound.
 
     The ghost has to be that of the counter while it is open, and the counter must not count up while it is closed.
+    Raises :class:`NotProvedError` where there are too many views to tell.
     """
-    states = delayed_states()
-    if watcher.moves is None or len(examined.views) * len(states) > _MOST_PRODUCT:
+    states, moves, graph = delayed_states(), watcher.moves, examined.graph
+    if moves is None or not (moves.reset - guard.moves.reset):
         return False
-    moves, graph = watcher.moves, examined.graph
+    if len(examined.views) * len(states) > _MOST_PRODUCT:
+        raise NotProvedError(f"there are more than {_MOST_PRODUCT:,} pairs of a view and a state of a delayed ghost")
     of_system = frozenset(i for i, event in enumerate(examined.system.events) if not event.of_message)
     slots = range(len(examined.views.slots))
 
@@ -167,8 +170,6 @@ def _is_at_most_delayed(examined: Examined, watcher: Watcher, guard: Ghost) -> b
         table = closing_table(guard.moves, moves, event, of_system)
         return not any(watched(graph, table, slot)[:, table.states.index("wrong")].any() for slot in slots)
 
-    if not (moves.reset - guard.moves.reset):
-        return False
     closing = frozenset(filter(closes, guard.moves.reset))
     delayed = delayed_ghost(guard.moves, moves, closing, of_system)
     views = examined.views

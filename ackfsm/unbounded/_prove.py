@@ -319,7 +319,8 @@ class _Run:
         if not reason:
             self._is_proved(related.messages, family, watcher, related.views.relation)
         elif not watcher.at_rest:
-            reason = self._of_few_related(family, whole, watcher)
+            few = self._of_few_related(family, whole, watcher)
+            reason = few and f"{reason}; {few}"
         return reason
 
     def _of_few_related(self, family: Family, whole: System, watcher: Watcher) -> str:

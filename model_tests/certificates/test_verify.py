@@ -8,9 +8,13 @@ from collections.abc import Callable
 import pytest
 
 from ackfsm.certificates import Certificate, Invariant, Level, Way, _words
+from ackfsm.certificates._system import LOST, Event, Question, Role
+from ackfsm.certificates._verify import _Check
+from ackfsm.network import observers_of
 from ackfsm.terms import Fault, InputError
 from ackfsm.unbounded import Level as SearchLevel
 from model_tests.support.checker.certified import FEW, certified, claiming, verified
+from model_tests.support.tables import shipped
 
 ALL_LEVELS = (SearchLevel.CHAOS, SearchLevel.LOCAL, SearchLevel.RELATED, SearchLevel.PAIRS)
 
@@ -69,6 +73,23 @@ def test_pairs_causes_and_rest_are_verified() -> None:
     certificate = certified(only=["reorder", "stuck", "loss"], faults=faults, levels=ALL_LEVELS)
     assert set(certificate.proved) == {"reorder", "stuck", "loss"}
     assert verified(certificate).verified
+
+
+def test_what_empties_a_counter_is_looked_at_although_it_moves_nothing_else() -> None:
+    """It closes a delayed ghost; the tables with an event that only the counter hears."""
+    settings, names = {"ack_mode": "CLIENT_ACKNOWLEDGE"}, ("prefetch_overrun",)
+    invariant = certified("qpid", settings, names).invariants[-1]
+    configuration, observers = shipped().configure("qpid", settings), observers_of(shipped(), names)
+    system = Question(shipped(), configuration, FEW, frozenset(), frozenset(), observers).system(2)
+    new, ghost = len(system.events), system.ghosts["prefetch"]
+    emptied = dataclasses.replace(ghost.part, moves={**ghost.part.moves, (Role.SYSTEM, new): ((0,),) * (LOST + 1)})
+    changed = dataclasses.replace(
+        system,
+        events=(*system.events, Event("emptied", 0, of_message=False, awaited=False)),
+        ghosts={**system.ghosts, "prefetch": dataclasses.replace(ghost, part=emptied)},
+    )
+    heard = _Check(invariant, changed, lambda *_: None)._hears((Role.SYSTEM,))  # noqa: SLF001 - what it looks at
+    assert heard >> new & 1
 
 
 # what is changed

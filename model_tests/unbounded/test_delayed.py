@@ -53,6 +53,13 @@ def test_it_is_the_delayed_ghost_that_proves_it(monkeypatch: pytest.MonkeyPatch)
     assert not _proved(shipped(), "qpid")
 
 
+def test_too_many_views_for_it_are_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ackfsm.unbounded._examined._MOST_PRODUCT", 100)
+    configuration = shipped().configure("qpid", HELD["qpid"])
+    proof = prove(shipped(), configuration, ["prefetch_overrun"], faults=LINK, levels=[Level.RELATED])
+    assert "more than 100 pairs of a view and a state" in proof.verdicts["prefetch_overrun"].undecided
+
+
 def _changed(machine: str, state: str, event: str, target: str | None) -> Specification:
     """The tables with another row for one event in one state."""
     of, ref = shipped().machines[machine], EventRef(event)
