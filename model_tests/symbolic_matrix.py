@@ -1,10 +1,10 @@
 """Symbolic searches against searches state by state, over the matrix: ``python -m model_tests.symbolic_matrix``.
 
-Every network of the matrix of every profile (one message; no fault, every single fault, and any single fault), a
-sample of those with two messages, and the systems of the benchmark are searched in both ways.  States, transitions,
-verdicts and the lengths of witnesses have to be the same, and the witnesses have to be ways there.  No search helps
-the other: the witnesses are found backward, in decision diagrams.
-Prints what was compared, and every difference; exit code 1 if there is one.
+Every network of the matrix of every profile (one message and two; no fault, every single fault, and any single fault)
+and the systems of the benchmark are searched in both ways.  States, transitions, verdicts and the lengths of witnesses
+have to be the same, and the witnesses have to be ways there.  No search helps the other: the witnesses are found
+backward, in decision diagrams.
+Prints what was compared, and every difference; exit code 1 if there is one.  Two messages take an hour.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-import random
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,12 +26,6 @@ from model_tests.support.checker.plain_search import shows
 from model_tests.support.tables import shipped
 
 __all__ = ["Cell", "benchmark_systems", "cells", "difference", "distinct"]
-
-TWO_MESSAGES = 60
-"""Of the matrix with two messages so many cells are drawn."""
-
-_MOST_STATES = 300_000
-"""Of these drawn cells no larger ones: witnesses are found backward in all of them."""
 
 
 class Cell(NamedTuple):
@@ -55,9 +48,9 @@ def cells(messages: int, profiles: Iterable[str] = ()) -> Iterator[Sequence[Cell
             yield [Cell(configuration, bounds) for bounds in failing]
 
 
-def distinct(matrix: Iterable[Sequence[Cell]]) -> Iterator[Cell]:
-    """The first cell of each network: most leave the same of the machines as some cell before."""
-    known: set[str] = set()
+def distinct(matrix: Iterable[Sequence[Cell]], known: set[str] | None = None) -> Iterator[Cell]:
+    """The first cell of each network that is not ``known`` yet: most leave the same of the machines as another."""
+    known = set() if known is None else known
     for row in matrix:
         slicer = Slicer(compose(shipped(), row[-1].configuration, row[-1].bounds))
         for cell in row:
@@ -101,18 +94,6 @@ def benchmark_systems() -> dict[str, Network]:
     }
 
 
-def _drawn(seed: int) -> Iterator[tuple[str, Network]]:
-    """Cells with two messages that are not too large."""
-    matrix = list(cells(2))
-    drawing, found = random.Random(seed), 0
-    while found < TWO_MESSAGES:
-        cell = drawing.choice(drawing.choice(matrix))
-        network = compose(shipped(), *cell)
-        if explore(network, SearchOptions(max_states=_MOST_STATES, compiled=True)).complete:
-            found += 1
-            yield str(cell), network
-
-
 def _report(title: str, networks: Iterable[tuple[str, Network]]) -> int:
     """Print what comparing gives; the number of differences."""
     begun, compared, wrong = time.process_time(), 0, 0
@@ -132,17 +113,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", action="append", default=[], help="the matrix of this profile alone")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth network alone (default: all)")
-    parser.add_argument("--seed", type=int, default=5, help="which cells with two messages are drawn")
+    parser.add_argument("--messages", type=int, action="append", choices=(1, 2), help="so many alone (default: both)")
     chosen = parser.parse_args()
     wrong = 0
-    for profile in chosen.profile or sorted(shipped().profiles):
-        matrix = list(cells(1, [profile]))
-        some = itertools.islice(distinct(matrix), 0, None, chosen.every)
-        made = ((str(cell), compose(shipped(), *cell)) for cell in some)
-        which = "" if chosen.every == 1 else f", of every {chosen.every} networks one"
-        wrong += _report(f"{profile}, {sum(map(len, matrix)):,} cells with one message{which}", made)
+    which = "" if chosen.every == 1 else f", of every {chosen.every} networks one"
+    for messages in chosen.messages or (1, 2):
+        known: set[str] = set()
+        for profile in chosen.profile or sorted(shipped().profiles):
+            matrix = list(cells(messages, [profile]))
+            some = itertools.islice(distinct(matrix, known), 0, None, chosen.every)
+            made = ((str(cell), compose(shipped(), *cell)) for cell in some)
+            wrong += _report(f"{profile}, {sum(map(len, matrix)):,} cells, messages: {messages}{which}", made)
     if not chosen.profile:
-        wrong += _report("two messages, drawn", _drawn(chosen.seed))
         wrong += _report("benchmark", benchmark_systems().items())
     return int(wrong > 0)
 

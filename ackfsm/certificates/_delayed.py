@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from ackfsm.certificates._system import LOST, Ghost, Moves, Part, Role
-from ackfsm.certificates._views import Views, numbers_in
+from ackfsm.certificates._views import numbers_in
 from ackfsm.certificates._watching import Products
 
 __all__ = ["is_within_delayed"]
@@ -31,14 +31,14 @@ _NOT_CLOSED = _State(closed=True, kept=LOST, watching=LOST)
 """The message has counted up while the counter was closed."""
 
 
-def is_within_delayed(views: Views, products: Products, count: Ghost, guard: Ghost, at: int) -> bool:
+def is_within_delayed(products: Products, count: Ghost, guard: Ghost, at: int) -> bool:
     """Whether ``count`` never has more than the delayed ghost of ``guard``, the ghost number ``at`` of a message."""
     opening = _emptying(count) - _emptying(guard)
-    closing = {event for event in _emptying(guard) if _stays_closed(products, views, _delayed(count, guard, {event}))}
+    closing = {event for event in _emptying(guard) if _stays_closed(products, _delayed(count, guard, {event}))}
     return bool(opening) and all(
-        _is_delayed(_STATES[number], views.ghosts_of(view[1 + slot])[at])
-        for slot, reached in _reached(products, views, _delayed(count, guard, closing))
-        for view, states in zip(views.views, reached, strict=True)
+        _is_delayed(_STATES[number], products.views.ghosts_of(view[1 + slot])[at])
+        for slot, reached in _reached(products, _delayed(count, guard, closing))
+        for view, states in zip(products.views.views, reached, strict=True)
         for number in numbers_in(states)
     )
 
@@ -49,14 +49,14 @@ def _is_delayed(state: _State, counted: int) -> bool:
     return known and (state.closed or state.kept == counted)
 
 
-def _stays_closed(products: Products, views: Views, delayed: Part) -> bool:
+def _stays_closed(products: Products, delayed: Part) -> bool:
     """Whether no message counts up between where ``delayed`` is closed and where it is opened."""
     wrong = 1 << _NUMBERS[_NOT_CLOSED]
-    return not any(states & wrong for _, reached in _reached(products, views, delayed) for states in reached)
+    return not any(states & wrong for _, reached in _reached(products, delayed) for states in reached)
 
 
-def _reached(products: Products, views: Views, part: Part) -> Iterator[tuple[int, list[int]]]:
-    return ((slot, products.reached(part, slot)) for slot in range(views.level.messages))
+def _reached(products: Products, part: Part) -> Iterator[tuple[int, list[int]]]:
+    return ((slot, products.reached(part, slot)) for slot in range(products.views.level.messages))
 
 
 def _emptying(ghost: Ghost) -> frozenset[int]:

@@ -23,7 +23,7 @@ from ackfsm.text import quoted, shown
 __all__ = ["Certificate", "Invariant", "Level", "View", "Way", "read_certificate", "write_certificate"]
 
 _FORMAT = "ackfsm certificate"
-_VERSION = 3
+_VERSION = 4
 _MOST_BYTES = 1 << 30
 """No payload is unpacked further."""
 
@@ -62,6 +62,8 @@ class Invariant:
         system_states, message_states: for each number the states of those machines.
         views: the views, by these numbers.
         relation: at the level related the pairs that tell which messages may be beside each other.
+        followed: at the level related systems in which one message is followed (Lemma 10), each with the machine that
+            watches that message and is never marked because of it.
     """
 
     level: Level
@@ -76,11 +78,17 @@ class Invariant:
     message_states: tuple[tuple[str, ...], ...] = dataclasses.field(repr=False)
     views: tuple[View, ...] = dataclasses.field(repr=False)
     relation: Invariant | None = dataclasses.field(default=None, repr=False)
+    followed: tuple[Invariant, ...] = dataclasses.field(default=(), repr=False)
+
+    @property
+    def shown(self) -> tuple[tuple[str, str], ...]:
+        """The machines that are never marked because of it, or of what is followed beside it."""
+        return (*self.watchers, *(watcher for each in self.followed for watcher in each.watchers))
 
     @property
     def anomalies(self) -> tuple[str, ...]:
         """What is watched for."""
-        return tuple(dict.fromkeys(anomaly for anomaly, _ in self.watchers))
+        return tuple(dict.fromkeys(anomaly for anomaly, _ in self.shown))
 
     @property
     def name(self) -> str:
@@ -130,8 +138,8 @@ class Certificate:
     @property
     def views(self) -> int:
         """How many views all invariants have."""
-        related = (each.relation for each in self.invariants if each.relation is not None)
-        return sum(len(each.views) for each in (*self.invariants, *related))
+        whole = [each for invariant in self.invariants for each in (invariant, *invariant.followed)]
+        return sum(len(each.views) for one in whole for each in (one, one.relation) if each is not None)
 
 
 def write_certificate(path: Path, certificate: Certificate) -> None:
@@ -251,6 +259,9 @@ class _Fields:
             raise _DamagedError(f"{self._where} has no {quoted(name)} that is of the kind {kind.__name__}")
         return value
 
+    def has(self, name: str) -> bool:
+        return name in self._value
+
     def number_or_none(self, name: str) -> int | None:
         value: int | None = None if self._value.get(name, 0) is None else self.get(name, int)
         return value
@@ -287,6 +298,13 @@ def _invariant_as_json(invariant: Invariant) -> dict[str, Any]:
         "level": invariant.level.value,
         "least": invariant.least,
         "most": invariant.most,
+        **_shown_as_json(invariant),
+        **({"followed": [_shown_as_json(each) for each in invariant.followed]} if invariant.followed else {}),
+    }
+
+
+def _shown_as_json(invariant: Invariant) -> dict[str, Any]:
+    return {
         "watchers": [{"anomaly": anomaly, "machine": machine} for anomaly, machine in invariant.watchers],
         **_views_as_json(invariant),
         **({} if invariant.relation is None else {"relation": _views_as_json(invariant.relation)}),
@@ -323,21 +341,29 @@ def _invariant(fields: _Fields) -> Invariant:
         level = Level(fields.get("level", str))
     except ValueError:
         raise _DamagedError("it has an invariant of a level that does not exist") from None
-    invariant = Invariant(
-        level=level,
-        least=fields.get("least", int),
-        most=fields.number_or_none("most"),
-        watchers=tuple(
-            (each.get("anomaly", str), each.get("machine", str))
-            for each in (_Fields(every, "watchers") for every in fields.get("watchers", list))
-        ),
-        **_views(fields, level),
-    )
+    least, most = fields.get("least", int), fields.number_or_none("most")
+    invariant = _with_views(fields, level, least, most)
     if level is not Level.RELATED:
         return invariant
-    pairs = _views(_Fields(fields.get("relation", dict), "relation"), Level.PAIRS)
-    relation = Invariant(level=Level.PAIRS, least=invariant.least, most=invariant.most, watchers=(), **pairs)
-    return dataclasses.replace(invariant, relation=relation)
+    followed = [_Fields(each, "followed") for each in (fields.get("followed", list) if fields.has("followed") else ())]
+    return dataclasses.replace(invariant, followed=tuple(_with_views(each, level, least, most) for each in followed))
+
+
+def _with_views(fields: _Fields, level: Level, least: int, most: int | None) -> Invariant:
+    """An invariant with what its views show, and at the level related with their relation."""
+    watchers = [_Fields(each, "watchers") for each in fields.get("watchers", list)]
+    relation = None
+    if level is Level.RELATED:
+        pairs = _views(_Fields(fields.get("relation", dict), "relation"), Level.PAIRS)
+        relation = Invariant(level=Level.PAIRS, least=least, most=most, watchers=(), **pairs)
+    return Invariant(
+        level=level,
+        least=least,
+        most=most,
+        watchers=tuple((each.get("anomaly", str), each.get("machine", str)) for each in watchers),
+        relation=relation,
+        **_views(fields, level),
+    )
 
 
 def _views(fields: _Fields, level: Level) -> dict[str, Any]:

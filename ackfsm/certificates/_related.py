@@ -106,6 +106,7 @@ class RelatedRest(Rest):
     def __init__(self, views: RelatedViews, products: Products, of_pairs: Products) -> None:
         """``of_pairs`` are the products of the pairs of the relation."""
         super().__init__(views, products)
+        self.of_pairs: Products = of_pairs
         self._related, self._relation = views, views.relation
         self._pairs = Rest(views.relation.pairs, of_pairs)
         self._known_places: dict[int, dict[int, tuple[int, int, int]]] = {}

@@ -30,6 +30,8 @@ class Rest:
 
     def __init__(self, views: Views, products: Products) -> None:
         self._views, self.products = views, products
+        self.of_pairs: Products | None = None
+        """The products of the pairs that tell which messages may be beside each other, if views ask them."""
         events = views.system.events
         self.events = len(events)
         self._of_system = sum(1 << number for number, event in enumerate(events) if not event.of_message)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from ackfsm.certificates._delayed import is_within_delayed
+from ackfsm.certificates._followed import Followed, followed_system
 from ackfsm.certificates._format import Certificate, Invariant, Level
 from ackfsm.certificates._related import RelatedRest, RelatedViews
 from ackfsm.certificates._rest import Rest
 from ackfsm.certificates._system import LOST, Ghost, NotCoveredError, Question, Role, System, Watcher
 from ackfsm.certificates._views import ChecksError, Views
-from ackfsm.certificates._watching import Products, brought_about_by_others
+from ackfsm.certificates._watching import Products
 from ackfsm.certificates._ways import check_way
 from ackfsm.certificates._words import TooManyWordsError
 from ackfsm.network import observers_of
@@ -175,7 +177,7 @@ def _not_covered(name: str, watcher: str, invariants: Sequence[Invariant]) -> st
     """Why ``invariants`` do not show that what watches is never marked, whatever the number; empty if they do."""
     next_number = 1
     for invariant in sorted(
-        (each for each in invariants if (name, watcher) in each.watchers), key=lambda each: each.least
+        (each for each in invariants if (name, watcher) in each.shown), key=lambda each: each.least
     ):
         if invariant.least > next_number:
             break
@@ -190,38 +192,55 @@ class _Check:
 
     def __init__(self, invariant: Invariant, system: System, progress: Progress) -> None:
         self._invariant, self._system, self._progress = invariant, system, progress
-        self._watchers = [
-            watcher for watcher in system.watchers if (watcher.anomaly, watcher.part.name) in invariant.watchers
+        by_name = {(watcher.anomaly, watcher.part.name): watcher for watcher in system.watchers}
+        self._watchers = [by_name[name] for name in invariant.watchers if name in by_name]
+        self._followed = [
+            (by_name[name], each) for each in invariant.followed for name in each.watchers if name in by_name
         ]
+        self._unknown = [name for name in invariant.shown if name not in by_name]
 
     def check(self, say: Callable[..., None]) -> None:
         """See that the views are closed, else raise :class:`ChecksError`; ``say`` what they do not show."""
-        views, products, of_pairs, rest = self._views()
+        rest = self.related_rest() if self._invariant.level is Level.RELATED else self._rest()
         for done, watcher in enumerate(self._watchers):
             self._progress(f"{self._invariant.name}: anomalies", done, len(self._watchers))
-            try:
-                why = "".join(list(self._shown(views, products, of_pairs, rest, watcher))[:1])
-            except TooManyWordsError:
-                say(self._invariant, watcher.anomaly, "the search for messages at rest was given up", undetermined=True)
-                continue
-            finally:
-                rest.forget(watcher.part)
-            if why:
-                say(self._invariant, watcher.anomaly, why, undetermined=False)
+            self._say(watcher.anomaly, functools.partial(_shown, rest, watcher), say)
+            rest.forget(watcher.part)
         self._progress(f"{self._invariant.name}: anomalies", len(self._watchers), len(self._watchers))
-        known = {(watcher.anomaly, watcher.part.name) for watcher in self._watchers}
-        for name, machine in set(self._invariant.watchers) - known:
+        for watcher, invariant in self._followed:
+            self._say(watcher.anomaly, functools.partial(self._shown_by_followed, rest, watcher, invariant), say)
+        for name, machine in self._unknown:
             say(self._invariant, name, f"no machine {machine} watches for {name}", undetermined=False)
 
-    def _views(self) -> tuple[Views, Products, Products | None, Rest]:
-        """The views, their products with what watches, those of the pairs of their relation, and the views at rest."""
-        if self._invariant.level is Level.RELATED:
-            related = RelatedViews(self._invariant, self._system)
-            products, of_pairs = self._products(related), self._products(related.relation.pairs)
-            return related, products, of_pairs, RelatedRest(related, products, of_pairs)
+    def _say(self, anomaly: str, shown: Callable[[], str], say: Callable[..., None]) -> None:
+        """Say how views show an anomaly, if they do or if it takes too long to tell."""
+        try:
+            why = shown()
+        except TooManyWordsError:
+            say(self._invariant, anomaly, "the search for messages at rest was given up", undetermined=True)
+            return
+        except ChecksError as error:
+            why = str(error)
+        if why:
+            say(self._invariant, anomaly, why, undetermined=False)
+
+    def _rest(self) -> Rest:
+        """Views that are closed, with what watches; raises :class:`ChecksError` for others."""
         views = Views(self._invariant, self._system)
-        products = self._products(views)
-        return views, products, None, Rest(views, products)
+        return Rest(views, self._products(views))
+
+    def related_rest(self) -> RelatedRest:
+        """Views and the pairs of their relation, which are closed; raises :class:`ChecksError` for others."""
+        views = RelatedViews(self._invariant, self._system)
+        return RelatedRest(views, self._products(views), self._products(views.relation.pairs))
+
+    def _shown_by_followed(self, rest: Rest, watcher: Watcher, invariant: Invariant) -> str:
+        """How the system in which a message is followed shows what is watched for."""
+        if not isinstance(rest, RelatedRest):
+            raise ChecksError("it follows a message beside views that have no relation")
+        system = followed_system(self._system, watcher)
+        pairs = _Check(invariant, system, self._progress).related_rest().of_pairs
+        return Followed(watcher, system.watchers[0], pairs, rest).shows()
 
     def _products(self, views: Views) -> Products:
         """The products of views that are seen to be closed; raises :class:`ChecksError` for others."""
@@ -237,43 +256,39 @@ class _Check:
         parts = [(watcher.part, set(roles) if watcher.of_message else {role_of_system}) for watcher in self._watchers]
         counts = [watcher.count for watcher in self._watchers if watcher.count is not None]
         parts += [(ghost.part, set(roles)) for ghost in (*counts, *(self._system.ghosts.values() if counts else ()))]
+        if Role.OWN in roles:
+            parts += [(watcher.part, set(Role)) for watcher, _ in self._followed]
         found = {event for part, hears in parts for role, event in part.moves if role in hears}
         return sum(1 << event for event in found)
 
-    def _shown(
-        self, views: Views, products: Products, of_pairs: Products | None, rest: Rest, watcher: Watcher
-    ) -> Iterator[str]:
-        """How the views show what is watched for; a state that the pairs of their relation do not reach is not."""
-        reached = products.reached_in_slots(watcher)
-        marked = [state for state in watcher.marked if _is_marked(products, watcher, reached, state)]
-        if marked and of_pairs is not None:
-            in_pairs = of_pairs.reached_in_slots(watcher)
-            marked = [state for state in marked if _is_marked(of_pairs, watcher, in_pairs, state)]
-        if marked and not _is_within_a_bound(views, products, watcher.count):
-            yield f"{watcher.part.name} is marked beside one of its views"
-        if watcher.at_rest and rest.shows(watcher, reached):
-            yield f"{watcher.part.name} is marked beside views that can be at rest"
+
+def _shown(rest: Rest, watcher: Watcher) -> str:
+    """How views show what is watched for, a clause; a state that the pairs of their relation do not reach is not."""
+    products, of_pairs = rest.products, rest.of_pairs
+    reached = products.reached_in_slots(watcher)
+    marked = [state for state in watcher.marked if products.is_marked(watcher, reached, state)]
+    if marked and of_pairs is not None:
+        in_pairs = of_pairs.reached_in_slots(watcher)
+        marked = [state for state in marked if of_pairs.is_marked(watcher, in_pairs, state)]
+    if marked and not any(_is_within_a_bound(each, watcher.count) for each in (products, of_pairs) if each is not None):
+        return f"{watcher.part.name} is marked beside one of its views"
+    if watcher.at_rest and rest.shows(watcher, reached):
+        return f"{watcher.part.name} is marked beside views that can be at rest"
+    return ""
 
 
-def _is_marked(products: Products, watcher: Watcher, reached: Sequence[Sequence[int]], state: int) -> bool:
-    """Whether a state is reached; one that others bring about, in a pair with the message that did."""
-    if not any(states >> state & 1 for of_slot in reached for states in of_slot):
-        return False
-    brought = brought_about_by_others(watcher.part, state) if len(reached) > 1 else None
-    return brought is None or products.is_caused(watcher.part, brought, state)
-
-
-def _is_within_a_bound(views: Views, products: Products, count: Ghost | None) -> bool:
+def _is_within_a_bound(products: Products, count: Ghost | None) -> bool:
     """Whether a counter of the system that goes no further than the same bound has counted all that was counted."""
     if count is None:
         return False
-    guards = [(at, guard) for at, _, guard in views.exact if guard.refuses and guard.bound == count.bound]
-    return any(_is_at_most(views, products, count, at) for at, _ in guards) or any(
-        is_within_delayed(views, products, count, guard, at) for at, guard in guards
+    guards = [(at, guard) for at, _, guard in products.views.exact if guard.refuses and guard.bound == count.bound]
+    return any(_is_at_most(products, count, at) for at, _ in guards) or any(
+        is_within_delayed(products, count, guard, at) for at, guard in guards
     )
 
 
-def _is_at_most(views: Views, products: Products, count: Ghost, guard: int) -> bool:
+def _is_at_most(products: Products, count: Ghost, guard: int) -> bool:
+    views = products.views
     for slot in range(views.level.messages):
         reached = products.reached(count.part, slot)
         for view, states in zip(views.views, reached, strict=True):

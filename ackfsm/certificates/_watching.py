@@ -5,7 +5,7 @@ States of what watches are bits of an integer: one for each view.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ackfsm.certificates._system import Moves, Part, Role, Watcher
@@ -85,15 +85,18 @@ class Products:
     """The views of an invariant beside what watches, found anew for each machine and each place that it watches."""
 
     def __init__(self, views: Views, steps: Steps) -> None:
-        self._views, self._steps = views, steps
+        self.views, self._steps = views, steps
         self._caused: dict[tuple[int, Waiting, int], Sequence[int]] = {}
 
-    def reached(self, part: Part, slot: int | None) -> list[int]:
-        """For each view the states that ``part`` reaches as it watches the message in ``slot``, or the system."""
+    def reached(self, part: Part, slot: int | None, begun: Iterable[int] | None = None) -> list[int]:
+        """For each view the states that ``part`` reaches as it watches the message in ``slot``, or the system.
+
+        It begins in the first view, or in each of those ``begun``.
+        """
         images = [_Image(_moves(part, kind, slot)) for kind in self._steps.kinds]
-        masks = [0] * len(self._views.views)
+        masks = [0] * len(self.views.views)
         first, target, kinds = self._steps.first, self._steps.target, self._steps.kind
-        fresh = self._begin(masks, part)
+        fresh = self._begin(masks, part, begun)
         while fresh:
             later: dict[int, int] = {}
             for view, states in fresh.items():
@@ -108,8 +111,15 @@ class Products:
 
     def reached_in_slots(self, watcher: Watcher) -> list[list[int]]:
         """As :meth:`reached`, for each slot of a message that is watched, or for the system."""
-        slots: Sequence[int | None] = range(self._views.level.messages) if watcher.of_message else (None,)
+        slots: Sequence[int | None] = range(self.views.level.messages) if watcher.of_message else (None,)
         return [self.reached(watcher.part, slot) for slot in slots]
+
+    def is_marked(self, watcher: Watcher, reached: Sequence[Sequence[int]], state: int) -> bool:
+        """Whether a state is ``reached``; one that others bring about, in a pair with the message that did."""
+        if not any(states >> state & 1 for of_slot in reached for states in of_slot):
+            return False
+        brought = brought_about_by_others(watcher.part, state) if len(reached) > 1 else None
+        return brought is None or self._is_caused(watcher.part, brought, state)
 
     def caused(self, part: Part, waiting: Waiting, slot: int) -> Sequence[int]:
         """For each view the states of ``part`` in which the other message is the cause for the one in ``slot``."""
@@ -124,7 +134,7 @@ class Products:
         """Give back the memory that the causes for ``part`` take."""
         self._caused = {key: found for key, found in self._caused.items() if key[0] != id(part)}
 
-    def is_caused(self, part: Part, states: frozenset[int], state: int) -> bool:
+    def _is_caused(self, part: Part, states: frozenset[int], state: int) -> bool:
         """Whether in some pair the other message has brought what watches into ``states``, and it is in ``state``."""
         waiting = Waiting(None, states)
         return any(caused >> state & 1 for slot in (0, 1) for caused in self.caused(part, waiting, slot))
@@ -132,7 +142,7 @@ class Products:
     def _with_causes(self, part: Part, waiting: Waiting, slot: int) -> list[int]:
         inside = self._inside(waiting, slot)
         images = [self._cause_images(part, kind, waiting, slot) for kind in self._steps.kinds]
-        masks = [0] * len(self._views.views)
+        masks = [0] * len(self.views.views)
         first, target, kinds = self._steps.first, self._steps.target, self._steps.kind
         fresh = self._begin(masks, part)
         while fresh:
@@ -148,20 +158,21 @@ class Products:
             fresh = later
         return masks
 
-    def _begin(self, masks: list[int], part: Part) -> dict[int, int]:
-        start = self._views.initial
-        if start is None:
-            return {}
-        masks[start] = 1 << part.initial
-        return {start: masks[start]}
+    def _begin(self, masks: list[int], part: Part, begun: Iterable[int] | None = None) -> dict[int, int]:
+        if begun is None:
+            begun = () if self.views.initial is None else (self.views.initial,)
+        fresh = dict.fromkeys(begun, 1 << part.initial)
+        for view, states in fresh.items():
+            masks[view] = states
+        return fresh
 
     def _inside(self, waiting: Waiting, slot: int) -> bytes:
         """For each view whether the machine of the message in ``slot`` waits; nothing is known here of what watches."""
         if waiting.machine is None:
-            return bytes(len(self._views.views))
-        states = self._views.messages.space.states
+            return bytes(len(self.views.views))
+        states = self.views.messages.space.states
         waits = [state[waiting.machine] in waiting.states for state in states]
-        return bytes(waits[view[1 + slot]] for view in self._views.views)
+        return bytes(waits[view[1 + slot]] for view in self.views.views)
 
     def _cause_images(self, part: Part, kind: Kind, waiting: Waiting, slot: int) -> Sequence[_CauseImage]:
         """For whether the machine waits before the event, and after it (two bits), the states that it leads to."""

@@ -22,25 +22,24 @@ from ackfsm.unbounded._views import Views
 __all__ = ["invariant_of", "with_what_is_proved"]
 
 
-def invariant_of(
-    views: Views, family: Family, watchers: Iterable[tuple[str, str]], relation: Relation | None = None
-) -> Invariant:
-    """What ``views`` say of the systems of ``family``; they show that ``watchers`` are never marked.
+def invariant_of(views: Views, family: Family, relation: Relation | None = None) -> Invariant:
+    """What ``views`` say of the systems of ``family``, with no machine yet that watches.
 
-    Of each the anomaly that it watches for, and the name of the machine.  Views that ask a ``relation`` have it too.
+    Views that ask a ``relation`` have it too; so do local ones that its pairs were made of.
     """
+    level = views.level if relation is None else Level.RELATED
     system = views.spaces.system
     ghosts = [ghost.ghost for ghost in system.ghosts]
     kept = [number for number in range(len(system.message)) if number not in ghosts]
     of_system, *of_messages = views.of_all_states()
     machines, (machine_of_view,) = _renumbered([of_system])
     messages, of_slots = _renumbered(of_messages)
-    least, most = _range(views.level, family)
+    least, most = _range(level, family)
     return Invariant(
-        level=certificates.Level(views.level.value),
+        level=certificates.Level(level.value),
         least=least,
         most=most,
-        watchers=tuple(watchers),
+        watchers=(),
         system=tuple(table.name for table in system.machines),
         message=tuple(system.message[number].name for number in kept),
         ghosts=tuple(system.machines[ghost.counter].name for ghost in system.ghosts),
@@ -54,17 +53,24 @@ def invariant_of(
 
 def _relation(pairs: Views, least: int, most: int | None) -> Invariant:
     """The pairs of a relation for systems of so many messages."""
-    return dataclasses.replace(invariant_of(pairs, Family(2, None), ()), least=least, most=most)
+    return dataclasses.replace(invariant_of(pairs, Family(2, None)), least=least, most=most)
 
 
 def with_what_is_proved(invariants: Iterable[Invariant], proved: Collection[str]) -> tuple[Invariant, ...]:
     """The invariants for anomalies that are proved for all numbers of messages; those with the same views are one."""
-    joined: dict[Invariant, list[tuple[str, str]]] = {}
+    joined: dict[Invariant, Invariant] = {}
     for each in invariants:
-        watchers = [watcher for watcher in each.watchers if watcher[0] in proved]
-        if watchers:
-            joined.setdefault(dataclasses.replace(each, watchers=()), []).extend(watchers)
-    return tuple(dataclasses.replace(each, watchers=tuple(dict.fromkeys(all_))) for each, all_ in joined.items())
+        watchers = tuple(watcher for watcher in each.watchers if watcher[0] in proved)
+        followed = tuple(one for one in each.followed if one.anomalies[0] in proved)
+        if watchers or followed:
+            views = dataclasses.replace(each, watchers=(), followed=())
+            known = joined.setdefault(views, views)
+            joined[views] = dataclasses.replace(
+                known,
+                watchers=tuple(dict.fromkeys((*known.watchers, *watchers))),
+                followed=tuple(dict.fromkeys((*known.followed, *followed))),
+            )
+    return tuple(joined.values())
 
 
 def _range(level: Level, family: Family) -> tuple[int, int | None]:

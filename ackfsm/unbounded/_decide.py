@@ -47,14 +47,12 @@ class Finding(explore.Finding):
         messages: where it can happen, how many messages ``steps`` take, else 0.
         filled: how ``steps`` were made, where they fill a bound that few messages do not.
         undecided: why nothing was decided, a clause; empty if something was.
-        certifiable: where it is impossible, whether a certificate can show it.
     """
 
     level: Level | None = None
     messages: int = 0
     filled: Filled | None = None
     undecided: str = ""
-    certifiable: bool = True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ class Decision:
         Raises :class:`InputError` for a decision that did not keep the invariants.
         """
         every = {name: finding for found in (self.findings, self.ends) for name, finding in found.items()}
-        if not self.invariants and any(one.reachable is False and one.certifiable for one in every.values()):
+        if not self.invariants and any(one.reachable is False for one in every.values()):
             raise InputError("the views of this decision are gone; decide with keep_invariants=True")
         return Certificate(
             tables=self.tables,
@@ -123,7 +121,7 @@ class Decision:
             faults=tuple(fault.value for fault in Fault if fault in self.bounds.faults),
             actions=tuple(sorted(self.bounds.actions)),
             without=tuple(sorted(self.bounds.without)),
-            proved=tuple(str(name) for name, one in every.items() if one.reachable is False and one.certifiable),
+            proved=tuple(str(name) for name, one in every.items() if one.reachable is False),
             ways=tuple(self._ways()),
             not_covered={str(name): why for name, finding in every.items() if (why := _not_covered(finding))},
             invariants=self.invariants,
@@ -164,11 +162,7 @@ def _not_covered(finding: Finding) -> str:
     """Why a certificate does not show what is known; empty if it does."""
     if finding.filled is not None:
         return f"its run is of {finding.messages:,} messages, which a certificate does not perform"
-    return (
-        finding.undecided
-        if finding.certifiable
-        else "its proof has what no certificate has (a followed message, or a bound that pairs keep)"
-    )
+    return finding.undecided
 
 
 def _told(finding: Finding) -> dict[str, object]:
@@ -415,7 +409,6 @@ class _Run:
                     promise=promise,
                     steps=(),
                     level=verdict.level,
-                    certifiable=verdict.certifiable,
                 )
                 del self._left[name]
             else:

@@ -75,7 +75,7 @@ class Related:
         slots = _slots(watcher, Level.PAIRS) if marked else ()
         in_pairs = [watched(self._pairs.graph, watcher.table, slot) for slot in slots]
         is_marked = any(_is_marked(in_pairs, causes, state) for state in marked)
-        if is_marked and not _is_within_a_bound(self.messages, watcher):
+        if is_marked and not any(_is_within_a_bound(each, watcher) for each in (self.messages, self._pairs)):
             return f"{watcher.table.name} is marked in a view at the level {Level.RELATED}"
         if not watcher.at_rest:
             return ""

@@ -57,14 +57,12 @@ _MOST_FEW = 2_000_000
 class Verdict:
     """What is known of one anomaly: it is impossible (``proved``), or it is not known whether it is (``undecided``).
 
-    ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.  One
-    is ``certifiable`` if it takes no followed message and no bound that pairs alone keep, which no certificate has.
+    ``level`` is the highest that was needed; ``undecided`` says why nothing is proved, and is empty for a proof.
     """
 
     anomaly: str
     level: Level | None
     undecided: str = ""
-    certifiable: bool = True
 
     @property
     def proved(self) -> bool:
@@ -132,7 +130,7 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
         least=least,
     )
     verdicts = run.verdicts()
-    proved = [name for name, verdict in verdicts.items() if verdict.proved and verdict.certifiable]
+    proved = [name for name, verdict in verdicts.items() if verdict.proved]
     invariants = with_what_is_proved(run.invariants, proved)
     return Proof(configuration, scope.faults, verdicts, dict(run.views), time.perf_counter() - begun, invariants)
 
@@ -182,7 +180,6 @@ class _Run:
         self.keep_invariants = keep_invariants
         self.localize = localize
         self.invariants: list[Invariant] = []
-        self.uncertified: set[str] = set()
         self._keeps_covering = False
         """Whether ghosts that are not exact are kept; views are more with them."""
         self._has_dropped = False
@@ -191,6 +188,7 @@ class _Run:
         self._whole = _Last[Examined]()
         self._local = _Last[Examined]()
         self._relation = _Last[Related]()
+        self._written = _Last[Invariant]()
 
     def verdicts(self) -> dict[str, Verdict]:
         """The verdict for each anomaly: what all families have proved, at the highest level that one of them needed."""
@@ -199,10 +197,7 @@ class _Run:
             each = [self._of_family(family) for family in self._families()]
         except NotProvedError as reason:
             return {name: Verdict(name, None, str(reason)) for name in names}
-        joined = {name: _joined(name, [of_family[name] for of_family in each]) for name in names}
-        return {
-            name: dataclasses.replace(one, certifiable=name not in self.uncertified) for name, one in joined.items()
-        }
+        return {name: _joined(name, [of_family[name] for of_family in each]) for name in names}
 
     def _families(self) -> tuple[Family, ...]:
         """The families of the configuration: neighbours with the same columns in it are one."""
@@ -338,14 +333,13 @@ class _Run:
         if not reason and self.keep_invariants:
             relation = Relation(pairs.views)
             related = Related(pairs, self._related_views(family, local, relation))
-            if related.shown(watcher):
-                self.uncertified.add(watcher.anomaly)
-            else:
+            reason = related.shown(watcher)
+            if not reason:
                 self._is_proved(related.messages, family, watcher, relation)
         return reason
 
     def _of_followed(self, family: Family, whole: System, watcher: Watcher) -> str:
-        """Why a mark is not excluded although its message is followed; empty where it is.  No certificate has that.
+        """Why a mark is not excluded although its message is followed; empty where it is.
 
         What cannot be followed, beside what can, is asked of the relation.
         """
@@ -357,8 +351,12 @@ class _Run:
         known = _known_by(local.system, system)
         pairs = self._examined(Level.PAIRS, family, known, everything(known), self._most_related, local.views)
         reason = Followed(pairs, following, watcher).shown(related)
-        if not reason:
-            self.uncertified.add(watcher.anomaly)
+        if not reason and self.keep_invariants:
+            follows = dataclasses.replace(
+                invariant_of(local.views, family, Relation(pairs.views)), watchers=(_name(watcher),)
+            )
+            beside = self._invariant(related.messages, family, related.views.relation)
+            self.invariants.append(dataclasses.replace(beside, followed=(follows,)))
         return reason
 
     def _is_proved(
@@ -366,8 +364,12 @@ class _Run:
     ) -> None:
         """Keep the views that show that ``watcher`` is not marked, if they are asked for."""
         if self.keep_invariants:
-            watchers = [(watcher.anomaly, watcher.table.name)]
-            self.invariants.append(invariant_of(examined.views, family, watchers, relation))
+            views = self._invariant(examined, family, relation)
+            self.invariants.append(dataclasses.replace(views, watchers=(_name(watcher),)))
+
+    def _invariant(self, examined: Examined, family: Family, relation: Relation | None) -> Invariant:
+        """What a certificate has of views, which are written once for all that watch beside them."""
+        return self._written.of(examined, lambda: invariant_of(examined.views, family, relation))
 
     def _related(self, family: Family, whole: System) -> Related:
         """The views of related messages, which are kept for the next one that watches."""
@@ -466,6 +468,11 @@ class _Run:
 
     def _count(self, level: Level, views: Views) -> None:
         self.views[level] = self.views.get(level, 0) + len(views)
+
+
+def _name(watcher: Watcher) -> tuple[str, str]:
+    """What a machine watches for, and its own name."""
+    return watcher.anomaly, watcher.table.name
 
 
 def _together(levels: Sequence[Level]) -> Iterator[tuple[Level, ...]]:

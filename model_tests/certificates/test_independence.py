@@ -16,9 +16,11 @@ import pytest
 
 from ackfsm.certificates import Certificate
 from ackfsm.certificates._delayed import _delayed
+from ackfsm.certificates._followed import followed_system
 from ackfsm.certificates._related import RelatedRest as CheckedRest
 from ackfsm.certificates._rest import Rest
 from ackfsm.certificates._system import Part, Question, System
+from ackfsm.certificates._views import ChecksError
 from ackfsm.certificates._views import Views as CheckedViews
 from ackfsm.certificates._watching import Products, brought_about_by_others
 from ackfsm.certificates._words import Letter, can_rest
@@ -31,6 +33,8 @@ from ackfsm.unbounded._certify import invariant_of
 from ackfsm.unbounded._columns import Scope, system_of, watchers_of
 from ackfsm.unbounded._columns import System as SearchedSystem
 from ackfsm.unbounded._families import Family
+from ackfsm.unbounded._followed import can_be_followed
+from ackfsm.unbounded._followed import followed as searched_followed
 from ackfsm.unbounded._ghosts import delayed_ghost
 from ackfsm.unbounded._related import Known, RelatedRest, halves_of
 from ackfsm.unbounded._steps import Spaces, steps_of
@@ -113,6 +117,37 @@ def _same_parts(found: System, searched: SearchedSystem) -> None:
     ]
     assert _same(found.system, searched.machines)
     assert _same(found.message, searched.message[: len(searched.message) - len(ghosts)])
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"ack_mode": "SESSION_TRANSACTED"}, {"ack_mode": "SESSION_TRANSACTED", "resend_in_doubt": True}]
+)
+def test_the_verifier_and_the_search_follow_messages_in_the_same_systems(settings: dict[str, object]) -> None:
+    specification, faults = shipped(), frozenset(Fault)
+    configuration, observers = specification.configure("jms", settings), observers_of(specification)
+    found = Question(specification, configuration, faults, frozenset(), frozenset(), observers).system(2)
+    searched = system_of(Scope(specification, configuration, faults), Family(2, None))
+    watchers = watchers_of(Scope(specification, configuration, faults), searched, observers)
+    followed = 0
+    for mine, theirs in zip(found.watchers, watchers, strict=True):
+        if not can_be_followed(theirs):
+            with pytest.raises(ChecksError, match="cannot be followed"):
+                followed_system(found, mine)
+            continue
+        followed += 1
+        system, following = searched_followed(searched, theirs)
+        mine_followed = followed_system(found, mine)
+        assert [(event.name, event.copy, event.of_message) for event in mine_followed.events] == [
+            (event.name, event.copy, event.of_message) for event in system.events
+        ]
+        ghosts = {ghost.ghost for ghost in system.ghosts}
+        assert _same(mine_followed.system, system.machines)
+        assert _same(mine_followed.message, [each for n, each in enumerate(system.message) if n not in ghosts])
+        assert _same([g.part for g in mine_followed.ghosts.values()], [system.message[n] for n in sorted(ghosts)])
+        (watching,) = mine_followed.watchers
+        assert _same([watching.part], [following.table])
+        assert (watching.marked, watching.at_rest) == (following.marked, following.at_rest)
+    assert followed > 3
 
 
 def test_the_verifier_and_the_search_make_the_same_delayed_ghosts() -> None:
@@ -369,7 +404,7 @@ def test_a_message_means_for_rest_what_the_search_says(profile: str, level: Leve
     specification, configuration = shipped(), shipped().configure(profile)
     scope, family = Scope(specification, configuration, FEW), Family(2, None)
     searched = _views.Views(Spaces(system_of(scope, family)), level, third=True, max_states=100_000)
-    invariant = invariant_of(searched, family, [])
+    invariant = invariant_of(searched, family)
     question = Question(
         specification, configuration, FEW, frozenset(), frozenset(), observers_of(specification, ["loss"])
     )
@@ -462,7 +497,7 @@ def test_a_message_that_pairs_alone_show_not_to_be_overtaken_is_verified(monkeyp
     certificate = certified("jms", settings, ["reorder"], faults={Fault.CONSUMER_LINK_LOSS}, levels=[Level.RELATED])
     assert certificate.proved == ("reorder",)
     assert verified(certificate).verified
-    monkeypatch.setattr(Products, "is_caused", lambda *_: True)
+    monkeypatch.setattr(Products, "_is_caused", lambda *_: True)
     assert "is marked beside one of its views" in verified(certificate).refuted["reorder"]
 
 

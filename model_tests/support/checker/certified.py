@@ -48,7 +48,7 @@ def certified(  # noqa: PLR0913 - what is proved, of what, and how
         faults=tuple(sorted(fault.value for fault in faults)),
         actions=tuple(sorted(actions)),
         without=(),
-        proved=tuple(name for name, one in proof.verdicts.items() if one.proved and one.certifiable),
+        proved=tuple(name for name, one in proof.verdicts.items() if one.proved),
         ways=(),
         not_covered={verdict.anomaly: verdict.undecided for verdict in proof.undecided},
         invariants=proof.invariants,

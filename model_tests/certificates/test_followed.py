@@ -1,0 +1,102 @@
+"""Is a proof by a followed message verified, and refuted where it is wrong (Lemma 10 of spec/any.md)?"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from ackfsm import explore
+from ackfsm.certificates import Certificate, Invariant, Level
+from ackfsm.certificates._format import packed, unpacked
+from ackfsm.network import Bounds
+from ackfsm.terms import Anomaly
+from ackfsm.unbounded import Level as SearchLevel
+from ackfsm.unbounded import _columns, _followed
+from ackfsm.unbounded._tables import Role, Table
+from model_tests import mutants
+from model_tests.support.checker.certified import FEW, certified, verified
+from model_tests.support.tables import shipped
+
+_TORN = Anomaly.TORN_TRANSACTION
+_TRANSACTIONS = {"ack_mode": "SESSION_TRANSACTED", "consumption": "receive"}
+_FOLLOWED = (SearchLevel.FOLLOWED,)
+
+
+@pytest.fixture(scope="module")
+def torn() -> Certificate:
+    """No transaction is torn, with a message followed."""
+    return certified("jms", _TRANSACTIONS, [_TORN], levels=_FOLLOWED)
+
+
+def test_a_proof_by_a_followed_message_is_verified(torn: Certificate) -> None:
+    related, _ = torn.invariants
+    assert [each.watchers[0][1] for each in related.followed] == ["part_of_the_sends", "part_of_the_acknowledgements"]
+    assert unpacked(packed(torn)) == torn
+    assert torn.views > sum(len(each.views) for each in related.followed) + len(related.views)
+    assert verified(torn).verified
+
+
+def _with_followed(certificate: Certificate, *followed: Invariant) -> Certificate:
+    related, alone = certificate.invariants
+    return dataclasses.replace(certificate, invariants=(dataclasses.replace(related, followed=followed), alone))
+
+
+def _without(invariant: Invariant, at: int) -> Invariant:
+    return dataclasses.replace(invariant, views=(*invariant.views[:at], *invariant.views[at + 1 :]))
+
+
+def test_without_a_view_or_a_pair_it_is_refuted(torn: Certificate) -> None:
+    """Some may be left out: the views are local ones, more than those that ask the pairs."""
+    sends, _ = torn.invariants[0].followed
+    assert sends.relation is not None
+    fewer = [_without(sends, at) for at in _drawn(sends)]
+    fewer += [dataclasses.replace(sends, relation=_without(sends.relation, at)) for at in _drawn(sends.relation)]
+    refuted = [verified(_with_followed(torn, each)).refuted[_TORN] for each in fewer]
+    assert sum("among" in why for why in refuted) >= len(fewer) - 2, refuted
+
+
+def _drawn(invariant: Invariant) -> list[int]:
+    many = len(invariant.views)
+    return [0, many // 4, many // 2, 3 * many // 4]
+
+
+def test_each_machine_that_watches_has_to_be_followed(torn: Certificate) -> None:
+    sends, _ = torn.invariants[0].followed
+    assert "part_of_the_acknowledgements" in verified(_with_followed(torn, sends)).refuted[_TORN]
+    nobody = dataclasses.replace(sends, watchers=((_TORN, "nobody"),))
+    assert "no machine nobody" in verified(_with_followed(torn, sends, nobody)).refuted[_TORN]
+
+
+def test_beside_views_without_a_relation_no_message_is_followed(torn: Certificate) -> None:
+    sends, _ = torn.invariants[0].followed
+    local = certified("jms", _TRANSACTIONS, ["phantom"], levels=[SearchLevel.LOCAL])
+    (views,) = local.invariants
+    assert views.level is Level.LOCAL
+    changed = dataclasses.replace(views, followed=(sends,))
+    wrong = dataclasses.replace(local, proved=("phantom", _TORN), invariants=(changed,))
+    assert "views that have no relation" in verified(wrong).refuted[_TORN]
+
+
+_TEARING = ("delivery.absent dispatch_again: deleted", "ack_record.otherwise execute_consumer_commit: refused")
+
+
+@pytest.mark.parametrize("name", _TEARING)
+def test_a_search_that_takes_anything_to_take_a_mark_back_is_refuted(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (mutant,) = (each for each in mutants.mutants(shipped()) if str(each) == name)
+    tables = mutants.apply(shipped(), mutant)
+    bounds = Bounds(messages=2, faults=FEW, max_faults=1)
+    answer = explore.check(tables, tables.configure("jms", _TRANSACTIONS), bounds, only=[_TORN])
+    assert answer.findings[_TORN].reachable
+    assert _TORN not in certified("jms", _TRANSACTIONS, [_TORN], levels=_FOLLOWED, tables=tables).proved
+
+    def by_anything(watcher: _columns.Watcher, *_: object) -> Table:
+        events = range(max(event for _, event in watcher.table.columns) + 1)
+        return Table("taken back", ("no", "yes"), 0, {(Role.OWN, event): ((1, 1),) for event in events})
+
+    monkeypatch.setattr(_followed, "_taking_back", by_anything)
+    wrong = certified("jms", _TRANSACTIONS, [_TORN], levels=_FOLLOWED, tables=tables)
+    assert _TORN in wrong.proved
+    assert "nothing has to take part_of_the_sends back" in verified(wrong, tables).refuted[_TORN]

@@ -1,0 +1,97 @@
+"""Certificates of the matrix for any number of messages: ``python -m model_tests.certified_matrix --draw 20``.
+
+Systems of the matrix are drawn and decided, and what is proved of each goes into a certificate, which the verifier
+looks through.  Prints of each how much of what is proved its certificate has, what that leaves out, the views, and the
+seconds of both; exit code 1 if a certificate is not verified.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ackfsm import tables
+from ackfsm.batch import batch
+from ackfsm.certificates import verify_certificate
+from ackfsm.network import Bounds
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration, Fault
+from ackfsm.unbounded import decide
+from model_tests.any_number import configurations_of_matrix, first_of, names_of
+
+__all__ = ["Certified", "certify", "main"]
+
+_BOUNDS = Bounds(messages=1, faults=frozenset(Fault), max_faults=None)
+
+
+class Certified(NamedTuple):
+    """What came of the certificate of one system.
+
+    ``lacking`` has what is proved without one; ``wrong`` is empty if the certificate is verified.
+    """
+
+    proved: int
+    lacking: tuple[str, ...]
+    views: int
+    decided_in: float
+    verified_in: float
+    wrong: str
+
+    def __str__(self) -> str:
+        found = self.wrong or "verified"
+        left_out = f", without {', '.join(self.lacking)}" if self.lacking else ""
+        return (
+            f"{found}: {self.proved - len(self.lacking)} of {self.proved} impossible{left_out}; {self.views:,} views, "
+            f"decided in {self.decided_in:.1f} s, looked through in {self.verified_in:.1f} s"
+        )
+
+
+def certify(specification: Specification, configurations: Sequence[Configuration]) -> list[Certified]:
+    """Decide each, and look through its certificate."""
+    return [_certified(specification, each) for each in configurations]
+
+
+def _certified(specification: Specification, configuration: Configuration) -> Certified:
+    begun = time.perf_counter()
+    decision = decide(specification, configuration, _BOUNDS, workers=1, keep_invariants=True)
+    certificate = decision.certificate()
+    decided_in = time.perf_counter() - begun
+    found = verify_certificate(certificate, specification)
+    every = {**{str(name): one for name, one in decision.findings.items()}, **decision.ends}
+    impossible = [name for name, finding in every.items() if finding.reachable is False]
+    lacking = tuple(name for name in impossible if name not in certificate.proved)
+    wrong = "; ".join(f"{name}: {why}" for name, why in (*found.refuted.items(), *found.undetermined.items()))
+    return Certified(len(impossible), lacking, certificate.views, decided_in, found.seconds, wrong)
+
+
+def main() -> int:
+    """Draw systems, and print what comes of their certificates."""
+    parser = argparse.ArgumentParser(prog="python -m model_tests.certified_matrix", description=__doc__)
+    parser.add_argument("--draw", type=int, default=None, metavar="N", help="so many systems (default: all)")
+    parser.add_argument("--seed", type=int, default=1, help="which ones are drawn")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many processes (default: 1)")
+    arguments = parser.parse_args()
+    specification = tables.load()
+    first = first_of(specification, configurations_of_matrix(specification), arguments.jobs)
+    names = names_of(specification, first)
+    keys = sorted(first, key=names.__getitem__)
+    random.Random(arguments.seed).shuffle(keys)
+    drawn = keys[: arguments.draw]
+    every: list[Certified] = []
+    with batch(specification, arguments.jobs) as work:
+        for index, found in work.as_they_come(certify, [[first[key]] for key in drawn]):
+            every += found
+            sys.stdout.write(f"{names[drawn[index]]}: {found[0]}\n")
+            sys.stdout.flush()
+    proved, lacking = (sum(of_one) for of_one in zip(*((one.proved, len(one.lacking)) for one in every), strict=True))
+    verified = sum(not one.wrong for one in every)
+    sys.stdout.write(f"{verified} of {len(every)} verified; {proved - lacking:,} of {proved:,} impossible have one\n")
+    return int(verified < len(every))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
