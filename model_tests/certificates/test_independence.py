@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ackfsm.certificates import Certificate
+from ackfsm.certificates import Certificate, _verify
 from ackfsm.certificates._delayed import _delayed
 from ackfsm.certificates._followed import followed_system
 from ackfsm.certificates._related import RelatedRest as CheckedRest
@@ -36,6 +36,7 @@ from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._followed import can_be_followed
 from ackfsm.unbounded._followed import followed as searched_followed
 from ackfsm.unbounded._ghosts import delayed_ghost
+from ackfsm.unbounded._localize import everything
 from ackfsm.unbounded._related import Known, RelatedRest, halves_of
 from ackfsm.unbounded._steps import Spaces, steps_of
 from ackfsm.unbounded._tables import Table
@@ -484,6 +485,25 @@ def test_what_a_search_for_related_messages_proves_with_a_defect_is_refuted(
     as_it_is = certified("jms", settings, asked, faults=faults, levels=[Level.RELATED])
     assert as_it_is.proved == ("reorder", "stuck")
     assert verified(as_it_is).verified
+
+
+def test_a_bound_that_pairs_alone_are_seen_to_keep_is_verified(monkeypatch: Patch) -> None:
+    """The mutant: a verifier that asks neither the views nor the pairs whether a counter keeps the bound."""
+    shown, first = _examined.Related.shown, iter(["the relation of all machines is not asked"])
+    monkeypatch.setattr(_examined.Related, "shown", lambda *asked: next(first, None) or shown(*asked))
+    monkeypatch.setattr(_prove, "with_what_chooses", lambda system, *_: everything(system))
+    settings = {"publish_window": 5, "send_mode": "asynchronous"}
+    certificate = certified("jms", settings, ["window_overrun"], levels=[Level.RELATED])
+    is_within = _verify._is_within_a_bound  # noqa: SLF001 - it is asked by the mutants
+    for slots in (1, 2):
+        monkeypatch.setattr(
+            _verify,
+            "_is_within_a_bound",
+            lambda asked, count, of=slots: asked.views.level.messages == of and is_within(asked, count),
+        )
+        assert verified(certificate).verified
+    monkeypatch.setattr(_verify, "_is_within_a_bound", lambda *_: False)
+    assert "is marked beside one of its views" in verified(certificate).refuted["window_overrun"]
 
 
 @pytest.mark.parametrize("machines", ["all", "few"])
