@@ -135,10 +135,13 @@ class Question:
     actions: frozenset[str]
     without: frozenset[str]
     observers: tuple[Observer, ...]
+    _made: dict[int, System] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     def system(self, messages: int) -> System:
-        """The system of so many messages.  Raises :class:`NotCoveredError`."""
-        return _Maker(self, messages).system()
+        """The system of so many messages, made once.  Raises :class:`NotCoveredError`."""
+        if messages not in self._made:
+            self._made[messages] = _Maker(self, messages).system()
+        return self._made[messages]
 
     def differs_from(self, least: int, most: int | None) -> int | None:
         """The first number of messages after ``least`` of which the system is another one; None if there is none.
