@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,8 @@ from ackfsm.certificates._format import packed, unpacked
 from ackfsm.network import Bounds
 from ackfsm.terms import Anomaly
 from ackfsm.unbounded import Level as SearchLevel
-from ackfsm.unbounded import _columns, _followed
+from ackfsm.unbounded import _followed
+from ackfsm.unbounded._columns import Watcher
 from ackfsm.unbounded._tables import Role, Table
 from model_tests import mutants
 from model_tests.support.checker.certified import FEW, certified, verified
@@ -78,25 +81,42 @@ def test_beside_views_without_a_relation_no_message_is_followed(torn: Certificat
     assert "views that have no relation" in verified(wrong).refuted[_TORN]
 
 
-_TEARING = ("delivery.absent dispatch_again: deleted", "ack_record.otherwise execute_consumer_commit: refused")
+def _by_anything(watcher: Watcher, *_: object) -> Table:
+    """Every event of who brought a mark about is taken for one that takes it back."""
+    events = range(max(event for _, event in watcher.table.columns) + 1)
+    return Table("taken back", ("no", "yes"), 0, {(Role.OWN, event): ((1, 1),) for event in events})
 
 
-@pytest.mark.parametrize("name", _TEARING)
-def test_a_search_that_takes_anything_to_take_a_mark_back_is_refuted(
-    monkeypatch: pytest.MonkeyPatch, name: str
+def _without_hope(watcher: Watcher) -> frozenset[int]:
+    """What watches is given up on the way to its mark."""
+    return frozenset({watcher.table.initial, *watcher.marked, *watcher.at_rest})
+
+
+def _never_behind(*known: Any, place: Callable[..., Table] = _followed._place) -> Table:  # noqa: SLF001 - it is broken
+    """No message is followed that another one stands before."""
+    table = place(*known)
+    return dataclasses.replace(table, columns={**table.columns, (Role.LATER, 0): ((-1,) * len(table.states),)})
+
+
+@pytest.mark.parametrize(
+    ("step", "broken", "why"),
+    [
+        ("_taking_back", _by_anything, "nothing has to take part_of_the_sends back"),
+        ("_alive", _without_hope, "send_in_transaction (its own message's) leads from"),
+        ("_place", _never_behind, "follow (a later and to its own message's) leads from"),
+    ],
+)
+def test_what_a_broken_search_proves_of_a_torn_transaction_is_refuted(
+    monkeypatch: pytest.MonkeyPatch, step: str, broken: Callable[..., object], why: str
 ) -> None:
+    name = "delivery.absent dispatch_again: deleted"
     (mutant,) = (each for each in mutants.mutants(shipped()) if str(each) == name)
     tables = mutants.apply(shipped(), mutant)
     bounds = Bounds(messages=2, faults=FEW, max_faults=1)
     answer = explore.check(tables, tables.configure("jms", _TRANSACTIONS), bounds, only=[_TORN])
     assert answer.findings[_TORN].reachable
     assert _TORN not in certified("jms", _TRANSACTIONS, [_TORN], levels=_FOLLOWED, tables=tables).proved
-
-    def by_anything(watcher: _columns.Watcher, *_: object) -> Table:
-        events = range(max(event for _, event in watcher.table.columns) + 1)
-        return Table("taken back", ("no", "yes"), 0, {(Role.OWN, event): ((1, 1),) for event in events})
-
-    monkeypatch.setattr(_followed, "_taking_back", by_anything)
+    monkeypatch.setattr(_followed, step, broken)
     wrong = certified("jms", _TRANSACTIONS, [_TORN], levels=_FOLLOWED, tables=tables)
     assert _TORN in wrong.proved
-    assert "nothing has to take part_of_the_sends back" in verified(wrong, tables).refuted[_TORN]
+    assert why in verified(wrong, tables).refuted[_TORN]
