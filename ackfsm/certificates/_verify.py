@@ -201,7 +201,7 @@ class _Check:
 
     def check(self, say: Callable[..., None]) -> None:
         """See that the views are closed, else raise :class:`ChecksError`; ``say`` what they do not show."""
-        rest = self.related_rest() if self._invariant.level is Level.RELATED else self._rest()
+        rest = self._related_rest() if self._invariant.level is Level.RELATED else self._rest()
         for done, watcher in enumerate(self._watchers):
             self._progress(f"{self._invariant.name}: anomalies", done, len(self._watchers))
             self._say(watcher.anomaly, functools.partial(_shown, rest, watcher), say)
@@ -229,17 +229,23 @@ class _Check:
         views = Views(self._invariant, self._system)
         return Rest(views, self._products(views))
 
-    def related_rest(self) -> RelatedRest:
-        """Views and the pairs of their relation, which are closed; raises :class:`ChecksError` for others."""
+    def _related_rest(self) -> RelatedRest:
+        """Views that ask a relation, which are closed as it is, with what watches; raises as :meth:`_rest`."""
         views = RelatedViews(self._invariant, self._system)
         return RelatedRest(views, self._products(views), self._products(views.relation.pairs))
+
+    def of_pairs(self) -> Products:
+        """The pairs of a relation, which is closed as the views are that ask it; raises as :meth:`_rest`."""
+        views = RelatedViews(self._invariant, self._system)
+        self._products(views)
+        return self._products(views.relation.pairs)
 
     def _shown_by_followed(self, rest: Rest, watcher: Watcher, invariant: Invariant) -> str:
         """How the system in which a message is followed shows what is watched for."""
         if not isinstance(rest, RelatedRest):
             raise ChecksError("it follows a message beside views that have no relation")
         system = followed_system(self._system, watcher)
-        pairs = _Check(invariant, system, self._progress).related_rest().of_pairs
+        pairs = _Check(invariant, system, self._progress).of_pairs()
         return Followed(watcher, system.watchers[0], pairs, rest).shows()
 
     def _products(self, views: Views) -> Products:
