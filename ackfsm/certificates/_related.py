@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 from ackfsm.certificates._format import Invariant, View
 from ackfsm.certificates._rest import Rest
 from ackfsm.certificates._system import Part, Role, System, Watcher
-from ackfsm.certificates._views import ChecksError, Named, Roles, Views
+from ackfsm.certificates._views import ChecksError, Named, Roles, Views, numbers_in
 from ackfsm.certificates._watching import NOTHING, Products, Waiting, brought_about_by_others
 from ackfsm.certificates._words import Letter, can_rest
 
@@ -30,21 +31,30 @@ class _Relation:
         self.system = {each: self.pairs.machines.space.find(of.machines.space.named(each)) for each in machines}
         self.classes = {each: self.pairs.messages.space.find(of.messages.space.named(each)) for each in messages}
         self._halves = {(self.system[machines], self.classes[message]) for machines, message in of.views}
-        self._together: dict[int, set[tuple[int, int]]] = defaultdict(set)
+        self._beside: dict[tuple[int, int, int], int] = defaultdict(int)
         for system, earlier, later in self.pairs.views:
-            self._together[system].add((earlier, later))
-        self._by_half: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        for number, view in enumerate(self.pairs.views):
-            for slot in (0, 1):
-                self._by_half[view[0], view[1 + slot], slot].append(number)
+            self._beside[system, earlier, 0] |= 1 << later
+            self._beside[system, later, 1] |= 1 << earlier
+
+    def beside(self, machines: int, of_class: int, slot: int) -> int:
+        """The classes (bits) of what may be beside a message of this class, which is in this slot of a pair."""
+        return self._beside.get((self.system[machines], of_class, slot), 0)
 
     def are_together(self, machines: int, earlier: int, later: int) -> bool:
         """Whether messages of two classes may be in the system in this state, in this order."""
-        return (earlier, later) in self._together.get(self.system[machines], ())
+        return later >= 0 and bool(self.beside(machines, earlier, 0) >> later & 1)
 
     def views_with(self, machines: int, of_class: int, slot: int) -> Sequence[int]:
         """The pairs of the system in this state that have a message of this class in a slot."""
         return self._by_half.get((self.system[machines], of_class, slot), ())
+
+    @functools.cached_property
+    def _by_half(self) -> Mapping[tuple[int, int, int], Sequence[int]]:
+        found: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        for number, view in enumerate(self.pairs.views):
+            for slot in (0, 1):
+                found[view[0], view[1 + slot], slot].append(number)
+        return found
 
     def _is_met(self, system: Named, message: Named) -> bool:
         """Whether some view has the half of a pair as a part of it."""
@@ -72,20 +82,19 @@ class RelatedViews(Views):
     def allowed(self) -> Callable[[View, Roles], int]:
         """What a message may do that is related to the one of a view."""
         classes = self.relation.classes
-        owned: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+        owners: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
         for machines, message in self.views:
-            owned[machines][classes[message]] |= self.owned(machines, message)
+            if classes[message] >= 0:
+                for event in numbers_in(self.owned(machines, message)):
+                    owners[machines][event] |= 1 << classes[message]
         known: dict[tuple[int, int, Role], int] = {}
 
         def allowed(view: View, roles: Roles) -> int:
             machines, of_class, role = view[0], classes[view[1]], roles[0]
             if (machines, of_class, role) not in known:
-                found = 0
-                for other, events in owned[machines].items():
-                    order = (other, of_class) if role is Role.EARLIER else (of_class, other)
-                    if self.relation.are_together(machines, *order):
-                        found |= events
-                known[machines, of_class, role] = found
+                beside = self.relation.beside(machines, of_class, 1 if role is Role.EARLIER else 0)
+                owning = owners[machines].items()
+                known[machines, of_class, role] = sum(1 << event for event, owner in owning if owner & beside)
             return known[machines, of_class, role]
 
         return allowed

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from ackfsm import certificates
 from ackfsm.certificates import Invariant
 from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._related import Relation
 from ackfsm.unbounded._spaces import Ints, Space
 from ackfsm.unbounded._steps import Level
 from ackfsm.unbounded._views import Views
@@ -22,10 +21,10 @@ from ackfsm.unbounded._views import Views
 __all__ = ["invariant_of", "with_what_is_proved"]
 
 
-def invariant_of(views: Views, family: Family, relation: Relation | None = None) -> Invariant:
+def invariant_of(views: Views, family: Family, relation: Views | None = None) -> Invariant:
     """What ``views`` say of the systems of ``family``, with no machine yet that watches.
 
-    Views that ask a ``relation`` have it too; so do local ones that its pairs were made of.
+    Views that ask the pairs of a ``relation`` have them too; so do local ones that these were made of.
     """
     level = views.level if relation is None else Level.RELATED
     system = views.spaces.system
@@ -47,7 +46,7 @@ def invariant_of(views: Views, family: Family, relation: Relation | None = None)
         system_states=_named(views.spaces.machines, machines, range(len(system.machines))),
         message_states=_named(views.spaces.message, messages, [*kept, *ghosts]),
         views=tuple(sorted(zip(*(part.tolist() for part in (machine_of_view, *of_slots)), strict=True))),
-        relation=None if relation is None else _relation(relation.pairs, least, most),
+        relation=None if relation is None else _relation(relation, least, most),
     )
 
 

@@ -352,12 +352,23 @@ class _Run:
         pairs = self._examined(Level.PAIRS, family, known, everything(known), self._most_related, local.views)
         reason = Followed(pairs, following, watcher).shown(related)
         if not reason and self.keep_invariants:
-            follows = dataclasses.replace(
-                invariant_of(local.views, family, Relation(pairs.views)), watchers=(_name(watcher),)
-            )
+            follows = dataclasses.replace(self._of_pairs(family, local, pairs), watchers=(_name(watcher),))
             beside = self._invariant(related.messages, family, related.views.relation)
             self.invariants.append(dataclasses.replace(beside, followed=(follows,)))
         return reason
+
+    def _of_pairs(self, family: Family, local: Examined, pairs: Examined) -> Invariant:
+        """What a certificate has of pairs, with views that ask them: no more than what is met, as far as there is room.
+
+        A verifier does not merge states, and all members of those that were merged are often many times more.
+        """
+        try:
+            kept = everything(pairs.system)
+            met = self._examined(Level.PAIRS, family, pairs.system, kept, self._most_related, local.views, merged=False)
+            views = self._related_views(family, local, Relation(met.views), merged=False)
+        except NotProvedError:
+            return invariant_of(local.views, family, pairs.views)
+        return invariant_of(views, family, met.views)
 
     def _is_proved(
         self, examined: Examined, family: Family, watcher: Watcher, relation: Relation | None = None
@@ -369,7 +380,8 @@ class _Run:
 
     def _invariant(self, examined: Examined, family: Family, relation: Relation | None) -> Invariant:
         """What a certificate has of views, which are written once for all that watch beside them."""
-        return self._written.of(examined, lambda: invariant_of(examined.views, family, relation))
+        pairs = None if relation is None else relation.pairs
+        return self._written.of(examined, lambda: invariant_of(examined.views, family, pairs))
 
     def _related(self, family: Family, whole: System) -> Related:
         """The views of related messages, which are kept for the next one that watches."""
@@ -390,7 +402,9 @@ class _Run:
         pairs = self._examined(Level.PAIRS, family, of_local, relating(of_local), self._most_related, local.views)
         return Related(pairs, self._related_views(family, local, Relation(pairs.views)))
 
-    def _related_views(self, family: Family, local: Examined, relation: Relation) -> RelatedViews:
+    def _related_views(
+        self, family: Family, local: Examined, relation: Relation, *, merged: bool = True
+    ) -> RelatedViews:
         spaces = Spaces(local.system)
         views = RelatedViews(
             spaces,
@@ -398,7 +412,7 @@ class _Run:
             third=family.has_several,
             max_states=self.max_states,
             progress=self.progress,
-            halves=halves_of(local.views, spaces, relation),
+            halves=halves_of(local.views, spaces, relation, merged=merged),
         )
         self._count(Level.RELATED, views)
         return views
@@ -445,17 +459,19 @@ class _Run:
         kept: Kept,
         max_states: int,
         local: Views | None = None,
+        *,
+        merged: bool = True,
     ) -> Examined:
         """The views of a level; again where ghosts turn out not to be exact, without them or with what they still tell.
 
-        Halves of pairs that ``local`` views do not have are left out.
+        Halves of pairs that ``local`` views do not have are left out, and messages are ``merged`` in the others.
         """
         third = family.has_third if level is Level.PAIRS else family.has_several
         ghosts = whole.ghosts
         while True:
             system = projected(dataclasses.replace(whole, ghosts=ghosts), kept)
             spaces = Spaces(system)
-            halves = None if local is None else halves_of(local, spaces)
+            halves = None if local is None else halves_of(local, spaces, merged=merged)
             views = Views(spaces, level, third=third, max_states=max_states, progress=self.progress, halves=halves)
             broken = {system.machines[ghost.counter].name for ghost in views.broken}
             if not broken:

@@ -53,17 +53,18 @@ def relating(system: System) -> Kept:
     )
 
 
-def halves_of(local: Views, spaces: Spaces, relation: Relation | None = None) -> Flags:
+def halves_of(local: Views, spaces: Spaces, relation: Relation | None = None, *, merged: bool = True) -> Flags:
     """For each state of the system in ``spaces`` the states of a message that ``local`` views have it met with.
 
     The states of ``spaces`` are parts of those of the views; they get their numbers here, and those of a message that
-    no step tells apart are made one.  A ``relation`` has to tell as much of them.
+    no step tells apart are made one if they are to be ``merged``.  A ``relation`` has to tell as much of them.
     """
     system = _added(spaces.machines, local.spaces.machines, local.machines)
     message = _added(spaces.message, local.spaces.message, local.slots[0])
     found = np.zeros((len(spaces.machines), len(spaces.message)), np.bool_)
     found[system, message] = True
-    spaces.message.merge(_told_apart(spaces, relation))
+    if merged:
+        spaces.message.merge(_told_apart(spaces, relation))
     return found
 
 

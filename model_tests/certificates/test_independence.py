@@ -455,8 +455,8 @@ def _related_to_its_like_alone(patch: Patch) -> None:
 def _halves_that_are_not_all(patch: Patch) -> None:
     """Of what a message can be the search forgets a part."""
 
-    def fewer(*asked: Any) -> Any:
-        halves = halves_of(*asked)
+    def fewer(*asked: Any, **how: Any) -> Any:
+        halves = halves_of(*asked, **how)
         halves[:, -1] = False
         return halves
 
