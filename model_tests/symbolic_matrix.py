@@ -4,7 +4,7 @@ Every network of the matrix of every profile (one message and two; no fault, eve
 and the systems of the benchmark are searched in both ways.  States, transitions, verdicts and the lengths of witnesses
 have to be the same, and the witnesses have to be ways there.  No search helps the other: the witnesses are found
 backward, in decision diagrams.
-Prints what was compared, and every difference; exit code 1 if there is one.  Two messages take an hour.
+Prints what was compared, and every difference; exit code 1 if there is one.  Two messages take hours.
 """
 
 from __future__ import annotations
