@@ -19,7 +19,7 @@ _CHOOSE = Event("follow", 0, of_message=True, awaited=False)
 
 _OF_MESSAGES = (Role.OWN, Role.EARLIER, Role.LATER)
 
-_UNTOLD = 2
+_ADDED = 2
 """So many states what watches a message has more: it knows nothing of a choice, or that another one was chosen."""
 
 
@@ -35,7 +35,7 @@ def followed_system(system: System, watcher: Watcher) -> System:
 
     Raises :class:`ChecksError` unless it marks a message at rest, and never again once it has left such a mark.
     """
-    hopeful = _hopeful(watcher)
+    alive = _may_be_marked(watcher)
     left = {
         after
         for moves in watcher.part.moves.values()
@@ -43,7 +43,7 @@ def followed_system(system: System, watcher: Watcher) -> System:
         for after in moves[state]
         if after != state
     }
-    if not watcher.of_message or not watcher.at_rest or left & hopeful:
+    if not watcher.of_message or not watcher.at_rest or left & alive:
         raise ChecksError(f"{watcher.part.name} cannot be followed")
     places = _places(watcher.part, len(system.events))
     parts = list(_parts(system, watcher.part, places))
@@ -52,14 +52,14 @@ def followed_system(system: System, watcher: Watcher) -> System:
         numbers[part.event].append(number)
     return System(
         events=(_CHOOSE, *(system.events[part.event] for part in parts)),
-        system=(*(_renumbered(part, numbers) for part in system.system), _following(watcher, hopeful, parts)),
+        system=(*(_renumbered(part, numbers) for part in system.system), _following(watcher, alive, parts)),
         message=(*(_renumbered(part, numbers) for part in system.message), _place(places, parts)),
         ghosts={name: _ghost(ghost, numbers) for name, ghost in system.ghosts.items()},
         watchers=(_watching(watcher, parts),),
     )
 
 
-def _hopeful(watcher: Watcher) -> set[int]:
+def _may_be_marked(watcher: Watcher) -> set[int]:
     """The states from which there is a way to a mark."""
     found = {*watcher.marked, *watcher.at_rest}
     while True:
@@ -103,11 +103,11 @@ def _ghost(ghost: Ghost, numbers: Mapping[int, Sequence[int]]) -> Ghost:
     return dataclasses.replace(ghost, part=_renumbered(ghost.part, numbers), down=down)
 
 
-def _following(watcher: Watcher, hopeful: set[int], parts: Sequence[_Part]) -> Part:
+def _following(watcher: Watcher, alive: set[int], parts: Sequence[_Part]) -> Part:
     """What watches as a machine of the system: it is told first, and stops at a mark at rest, and without hope."""
-    kept = sorted(hopeful)
+    kept = sorted(alive)
     over = len(kept) + 1
-    number = {state: kept.index(state) + 1 if state in hopeful else over for state in range(len(watcher.part.states))}
+    number = {state: kept.index(state) + 1 if state in alive else over for state in range(len(watcher.part.states))}
     moves: dict[tuple[Role, int], Moves] = {(Role.OWN, 0): ((number[watcher.part.initial],), *((),) * over)}
     unmoved: Moves = tuple((state,) for state in number)
     for event, part in enumerate(parts, start=1):
@@ -139,18 +139,18 @@ def _watching(watcher: Watcher, parts: Sequence[_Part]) -> Watcher:
     states = ("unknown", "another is followed", *watcher.part.states)
     stays: Moves = tuple((state,) for state in range(1, len(states)))
     moves: dict[tuple[Role, int], Moves] = {
-        (role, 0): ((watcher.part.initial + _UNTOLD if role is Role.OWN else 1,), *stays) for role in _OF_MESSAGES
+        (role, 0): ((watcher.part.initial + _ADDED if role is Role.OWN else 1,), *stays) for role in _OF_MESSAGES
     }
     for event, part in enumerate(parts, start=1):
         for role in (Role.SYSTEM,) if part.roles == (Role.SYSTEM,) else _OF_MESSAGES:
             heard = watcher.part.moves.get((role, part.event))
             if heard is not None:
-                moves[role, event] = ((0,), (1,), *(tuple(to + _UNTOLD for to in after) for after in heard))
+                moves[role, event] = ((0,), (1,), *(tuple(to + _ADDED for to in after) for after in heard))
     return dataclasses.replace(
         watcher,
         part=Part(watcher.part.name, states, 0, moves),
-        marked=frozenset(state + _UNTOLD for state in watcher.marked),
-        at_rest=frozenset(state + _UNTOLD for state in watcher.at_rest),
+        marked=frozenset(state + _ADDED for state in watcher.marked),
+        at_rest=frozenset(state + _ADDED for state in watcher.at_rest),
         count=None,
     )
 
@@ -178,7 +178,7 @@ class Followed:
 
     def _may_rest(self, state: int, reached: Sequence[Sequence[int]]) -> bool:
         """Whether the message can be at rest with its mark, and so can who brought that about."""
-        brought = brought_about_by_others(self._following.part, state + _UNTOLD)
+        brought = brought_about_by_others(self._following.part, state + _ADDED)
         if brought is None:
             return self._stays(list(self._begun(reached, state, lambda slot: slot)), state, (Role.OWN,))
         waiting = Waiting(None, brought)
@@ -193,7 +193,7 @@ class Followed:
             (view[0], view[1 + whose(slot)]): None
             for slot, of_slot in enumerate(reached)
             for view, states in zip(self._of_pairs.views.views, of_slot, strict=True)
-            if states >> state + _UNTOLD & 1
+            if states >> state + _ADDED & 1
         }
         known = self._same_in_related({machines for machines, _ in met}, {message for _, message in met})
         for machines, message in met:

@@ -115,13 +115,25 @@ class RelatedRest(Rest):
     def __init__(self, views: RelatedViews, products: Products, of_pairs: Products) -> None:
         """``of_pairs`` are the products of the pairs of the relation."""
         super().__init__(views, products)
-        self.of_pairs: Products = of_pairs
         self._related, self._relation = views, views.relation
         self._pairs = Rest(views.relation.pairs, of_pairs)
         self._known_places: dict[int, dict[int, tuple[int, int, int]]] = {}
         self._met: dict[int, list[_Message]] = defaultdict(list)
         for machines, messages in self.beside.items():
             self._met[machines] = list(dict.fromkeys(self._message(machines, each) for each in sorted(messages)))
+
+    @property
+    def every(self) -> tuple[Products, ...]:
+        """Those of the views, and those of the pairs that they ask."""
+        return self.products, self._pairs.products
+
+    def marked(self, watcher: Watcher, reached: Sequence[Sequence[int]]) -> list[int]:
+        """As :meth:`Rest.marked`, of states that the pairs reach too."""
+        found = super().marked(watcher, reached)
+        if not found:
+            return found
+        in_pairs = self._pairs.marked(watcher, self._pairs.products.reached_in_slots(watcher))
+        return [state for state in found if state in in_pairs]
 
     def forget(self, part: Part) -> None:
         """As :meth:`Rest.forget`."""

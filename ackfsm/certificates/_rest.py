@@ -30,8 +30,6 @@ class Rest:
 
     def __init__(self, views: Views, products: Products) -> None:
         self._views, self.products = views, products
-        self.of_pairs: Products | None = None
-        """The products of the pairs that tell which messages may be beside each other, if views ask them."""
         events = views.system.events
         self.events = len(events)
         self._of_system = sum(1 << number for number, event in enumerate(events) if not event.of_message)
@@ -43,6 +41,15 @@ class Rest:
         self._words: dict[tuple[object, ...], bool] = {}
         self._waits: dict[tuple[int, int], frozenset[int] | None] = {}
         self._others: dict[Waiting, dict[int, tuple[set[int], set[int]]]] = {}
+
+    @property
+    def every(self) -> tuple[Products, ...]:
+        """The products of all views that know which messages there may be."""
+        return (self.products,)
+
+    def marked(self, watcher: Watcher, reached: Sequence[Sequence[int]]) -> list[int]:
+        """The marked states of ``watcher`` that are ``reached``, as :meth:`Products.is_marked` has them."""
+        return [state for state in sorted(watcher.marked) if self.products.is_marked(watcher, reached, state)]
 
     def shows(self, watcher: Watcher, reached: Sequence[Sequence[int]]) -> bool:
         """Whether a state of ``watcher`` that is marked at rest may be one of a system at rest.

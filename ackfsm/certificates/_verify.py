@@ -270,13 +270,8 @@ class _Check:
 
 def _shown(rest: Rest, watcher: Watcher) -> str:
     """How views show what is watched for, a clause; a state that the pairs of their relation do not reach is not."""
-    products, of_pairs = rest.products, rest.of_pairs
-    reached = products.reached_in_slots(watcher)
-    marked = [state for state in watcher.marked if products.is_marked(watcher, reached, state)]
-    if marked and of_pairs is not None:
-        in_pairs = of_pairs.reached_in_slots(watcher)
-        marked = [state for state in marked if of_pairs.is_marked(watcher, in_pairs, state)]
-    if marked and not any(_is_within_a_bound(each, watcher.count) for each in (products, of_pairs) if each is not None):
+    reached = rest.products.reached_in_slots(watcher)
+    if rest.marked(watcher, reached) and not any(_is_within_a_bound(each, watcher.count) for each in rest.every):
         return f"{watcher.part.name} is marked beside one of its views"
     if watcher.at_rest and rest.shows(watcher, reached):
         return f"{watcher.part.name} is marked beside views that can be at rest"

@@ -35,8 +35,8 @@ _ROLES: Final = (Role.OWN, Role.EARLIER, Role.LATER)
 _SYSTEM: Final = (Role.SYSTEM,)
 _UNKNOWN, _OVER = "unknown", "over"
 
-_FIRST: Final = 2
-"""What watches a message waits to be told whether that is followed, or has been told that it is not."""
+_ADDED: Final = 2
+"""So many states what watches a message has more: it knows nothing of a choice, or that another one was chosen."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def can_be_followed(watcher: Watcher) -> bool:
     """Whether it marks a message at rest, and never again once that mark is taken back."""
     columns = [column for columns in watcher.table.columns.values() for column in columns]
     after = {(state, column[state]) for column in columns for state in watcher.at_rest}
-    alive = _alive(watcher)
+    alive = _may_be_marked(watcher)
     return watcher.of_message and bool(watcher.at_rest) and not any(b != a and b in alive for a, b in after)
 
 
@@ -78,12 +78,12 @@ def followed(system: System, watcher: Watcher) -> tuple[System, Watcher]:
     return whole, dataclasses.replace(
         watcher,
         table=_watching(watcher.table, parts),
-        marked=frozenset(state + _FIRST for state in watcher.marked),
-        at_rest=frozenset(state + _FIRST for state in watcher.at_rest),
+        marked=frozenset(state + _ADDED for state in watcher.marked),
+        at_rest=frozenset(state + _ADDED for state in watcher.at_rest),
     )
 
 
-def _alive(watcher: Watcher) -> frozenset[int]:
+def _may_be_marked(watcher: Watcher) -> frozenset[int]:
     """The states from which what watches may still be marked."""
     found = {*watcher.marked, *watcher.at_rest}
     columns = [column for columns in watcher.table.columns.values() for column in columns]
@@ -113,7 +113,7 @@ def _parts(system: System, table: Table, places: Sequence[tuple[Role, ...]]) -> 
 
 def _following(watcher: Watcher, parts: Sequence[_Part]) -> Table:
     """What watches, as a machine of the system: it waits for the choice, and ends in a mark at rest or without hope."""
-    table, alive = watcher.table, sorted(_alive(watcher))
+    table, alive = watcher.table, sorted(_may_be_marked(watcher))
     states = (_UNKNOWN, *(table.states[state] for state in alive), _OVER)
     number = {
         state: alive.index(state) + 1 if state in alive else len(states) - 1 for state in range(len(table.states))
@@ -164,11 +164,11 @@ def _watching(table: Table, parts: Sequence[_Part]) -> Table:
     states = (_UNKNOWN, "another is followed", *table.states)
     rest = range(1, len(states))
     columns: dict[tuple[Role, int], tuple[Column, ...]] = {
-        (role, 0): ((table.initial + _FIRST if role is Role.OWN else 1, *rest),) for role in _ROLES
+        (role, 0): ((table.initial + _ADDED if role is Role.OWN else 1, *rest),) for role in _ROLES
     }
     for event, part in enumerate(parts, start=1):
         columns |= {
-            (role, event): tuple((0, 1, *(state + _FIRST for state in column)) for column in heard)
+            (role, event): tuple((0, 1, *(state + _ADDED for state in column)) for column in heard)
             for role in (_SYSTEM if part.roles == _SYSTEM else _ROLES)
             if (heard := table.columns.get((role, part.event)))
         }
@@ -205,7 +205,7 @@ class Followed:
 
     def _may_rest(self, related: Related, state: int) -> bool:
         """Whether neither who brought a mark about has to take it back before all is at rest, nor the message has."""
-        by_cause, own = self._met(state + _FIRST)
+        by_cause, own = self._met(state + _ADDED)
         return all(
             len(met.machines) and self._stays(related, met, state, roles)
             for met, roles in ((by_cause, (Role.EARLIER, Role.LATER)), (own, (Role.OWN,)))

@@ -102,7 +102,7 @@ def _never_behind(*known: Any, place: Callable[..., Table] = _followed._place) -
     ("step", "broken", "why"),
     [
         ("_taking_back", _by_anything, "nothing has to take part_of_the_sends back"),
-        ("_alive", _without_hope, "send_in_transaction (its own message's) leads from"),
+        ("_may_be_marked", _without_hope, "send_in_transaction (its own message's) leads from"),
         ("_place", _never_behind, "follow (a later and to its own message's) leads from"),
     ],
 )

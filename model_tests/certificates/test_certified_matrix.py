@@ -1,0 +1,72 @@
+"""What ``model_tests.certified_matrix`` says of systems of the matrix, and what it does not let pass."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+import pytest
+
+from ackfsm.certificates import Certificate
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration
+from ackfsm.unbounded import Decision
+from model_tests import certified_matrix
+from model_tests.any_number import configurations_of_matrix
+
+
+def small(specification: Specification) -> list[Configuration]:
+    """Systems of the matrix that are decided in a second, with one copy of a message and with two."""
+    fixed = {"profile": "rabbitmq", "ack_mode": "NO_ACKNOWLEDGE", "delivery_mode": "NON_PERSISTENT"}
+    return [each for each in configurations_of_matrix(specification) if fixed.items() <= each.as_dict().items()]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
+    monkeypatch.setattr(certified_matrix, "configurations_of_matrix", small)
+    monkeypatch.setattr(sys, "argv", ["certified_matrix", *options])
+    return certified_matrix.main()
+
+
+@pytest.mark.parametrize("sent", ["once", "twice"])
+def test_drawn_systems_have_certificates_of_all_that_is_proved(
+    sent: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "--draw", "1", "--sent", sent) == 0
+    *_, system, of_all, _ = capsys.readouterr().out.splitlines()
+    assert system.startswith("rabbitmq NON_PERSISTENT NO_ACKNOWLEDGE ")
+    assert ("resend_in_doubt=True" in system) == (sent == "twice")
+    assert of_all.startswith("1 of 1 verified; ")
+
+
+def test_a_certificate_that_lacks_what_is_proved_does_not_pass(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_phantoms(decision: Decision) -> Certificate:
+        whole = made(decision)
+        kept = tuple(name for name in whole.proved if name != "phantom")
+        left = [
+            dataclasses.replace(one, watchers=tuple(each for each in one.watchers if each[0] in kept))
+            for one in whole.invariants
+        ]
+        return dataclasses.replace(whole, proved=kept, invariants=tuple(one for one in left if one.anomalies))
+
+    made = Decision.certificate
+    monkeypatch.setattr(Decision, "certificate", without_phantoms)
+    assert run(monkeypatch, "--draw", "1", "--sent", "once") == 1
+    printed = capsys.readouterr().out
+    assert ", without phantom;" in printed
+    assert "1 of 1 verified; " in printed
+
+
+def test_a_certificate_that_is_refuted_does_not_pass(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def without_invariants(decision: Decision) -> Certificate:
+        return dataclasses.replace(made(decision), invariants=())
+
+    made = Decision.certificate
+    monkeypatch.setattr(Decision, "certificate", without_invariants)
+    assert run(monkeypatch, "--draw", "1", "--sent", "once") == 1
+    printed = capsys.readouterr().out
+    assert "phantom: no invariant is for phantom" in printed
+    assert "0 of 1 verified; " in printed
