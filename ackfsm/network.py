@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ackfsm.tables import (
+    ALWAYS,
     EventRef,
     Fsm,
     IndexKind,
@@ -27,7 +29,7 @@ from ackfsm.tables import (
     base_state,
     hold,
 )
-from ackfsm.terms import Configuration, Destination, Fault, InputError, check_names, check_number
+from ackfsm.terms import Anomaly, Configuration, Destination, Fault, InputError, check_names, check_number
 from ackfsm.text import meant, quoted, shown
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "compose",
     "concerns",
     "environments",
+    "observers_named",
     "observers_of",
     "routes",
 ]
@@ -272,6 +275,44 @@ def observers_of(specification: Specification, only: Collection[str] | None = No
                 f"nothing watches for {quoted(name)}{meant(name, known)}; what can be is {', '.join(known)}"
             )
     return tuple(observer for observer in every if observer[0] in set(only))
+
+
+_HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
+
+
+def observers_named(specification: Specification, names: Iterable[str]) -> tuple[Observer, ...]:
+    """What watches for each of ``names``: an anomaly, any monitor of the tables, or that an event ``happens(send)``.
+
+    Raises :class:`InputError` for a name that is none of them.
+    """
+    return tuple(observer for name in sorted(names) for observer in _watching_for(specification, name))
+
+
+def _watching_for(specification: Specification, name: str) -> list[Observer]:
+    if name in specification.monitors:
+        return [(name, specification.monitors[name])]
+    if match := _HAPPENS.fullmatch(name):
+        return [(name, _happening(specification, match["event"]))]
+    if name not in set(Anomaly):
+        raise InputError(f"there is nothing called {name!r} to watch for: no anomaly, no monitor, no happens(event)")
+    if (prop := specification.properties.get(Anomaly(name))) is None:
+        raise InputError(f"no property defines {name} yet, so whether it can happen is not decided")
+    return [(name, monitor) for monitor in prop.monitors]
+
+
+def _happening(specification: Specification, name: str) -> Monitor:
+    """A machine that waits for one event."""
+    if specification.owner(name) is None:
+        raise InputError(f"no machine of the tables decides {name!r}, so whether it happens cannot be told")
+    event = EventRef(name)
+    cells = {
+        (state, event): (Row(state, event, RowKind.TO, "happened", "it happens", None, None, ALWAYS, "", 0),)
+        for state in ("not_yet", "happened")
+    }
+    per = specification.events[name].per
+    means = f"whether {name} has happened"
+    machine = Machine(f"happens_{name}", per, means, (), ("not_yet", "happened"), (event,), cells, None, (), "", 0)
+    return Monitor(machine, frozenset({"happened"}), frozenset())
 
 
 def compose(

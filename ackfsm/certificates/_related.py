@@ -40,10 +40,6 @@ class _Relation:
         """The classes (bits) of what may be beside a message of this class, which is in this slot of a pair."""
         return self._beside.get((self.system[machines], of_class, slot), 0)
 
-    def are_together(self, machines: int, earlier: int, later: int) -> bool:
-        """Whether messages of two classes may be in the system in this state, in this order."""
-        return later >= 0 and bool(self.beside(machines, earlier, 0) >> later & 1)
-
     def views_with(self, machines: int, of_class: int, slot: int) -> Sequence[int]:
         """The pairs of the system in this state that have a message of this class in a slot."""
         return self._by_half.get((self.system[machines], of_class, slot), ())
@@ -159,9 +155,11 @@ class RelatedRest(Rest):
         return _Message(self._relation.classes[message], self.letter(machines, message))
 
     def _can_rest(self, machines: int, marked: _Message, watcher: Watcher, state: int) -> bool:
-        related, of_class = self._relation.are_together, marked.of_class
-        before = [each for each in self._met[machines] if related(machines, each.of_class, of_class)]
-        behind = [each for each in self._met[machines] if related(machines, of_class, each.of_class)]
+        of_class = marked.of_class
+        before, behind = (
+            [each for each in self._met[machines] if _has(beside, each.of_class)]
+            for beside in (self._relation.beside(machines, of_class, slot) for slot in (1, 0))
+        )
         owed = self.owed(machines)
         if not self.stands({each.letter for each in before}, marked.letter, {each.letter for each in behind}, owed):
             return False
@@ -208,16 +206,21 @@ class RelatedRest(Rest):
         """For each class its bit, and the bits of those that it does not stand before, and not behind."""
         if machines not in self._known_places:
             classes = list(dict.fromkeys(each.of_class for each in self._met[machines]))
-            related = self._relation.are_together
             self._known_places[machines] = {
-                mine: (
-                    1 << at,
-                    sum(1 << n for n, other in enumerate(classes) if not related(machines, mine, other)),
-                    sum(1 << n for n, other in enumerate(classes) if not related(machines, other, mine)),
-                )
+                mine: (1 << at, self._apart(machines, mine, 0, classes), self._apart(machines, mine, 1, classes))
                 for at, mine in enumerate(classes)
             }
         return self._known_places[machines]
+
+    def _apart(self, machines: int, mine: int, slot: int, classes: Sequence[int]) -> int:
+        """The bits of those of ``classes`` that are not beside a message of one of them in this slot of a pair."""
+        beside = self._relation.beside(machines, mine, slot)
+        return sum(1 << at for at, other in enumerate(classes) if not _has(beside, other))
+
+
+def _has(classes: int, of_class: int) -> bool:
+    """Whether a class is among these (bits); none that has no number."""
+    return of_class >= 0 and bool(classes >> of_class & 1)
 
 
 def _giving(message: _Message, bit: int) -> _Message:

@@ -19,7 +19,7 @@ from ackfsm.certificates._views import ChecksError, Views
 from ackfsm.certificates._watching import Products
 from ackfsm.certificates._ways import check_way
 from ackfsm.certificates._words import TooManyWordsError
-from ackfsm.network import observers_of
+from ackfsm.network import observers_named
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
@@ -115,7 +115,7 @@ def _question(certificate: Certificate, specification: Specification) -> Questio
         frozenset(map(Fault, certificate.faults)),
         frozenset(certificate.actions),
         frozenset(certificate.without),
-        observers_of(specification, tuple(names)),
+        observers_named(specification, names),
     )
 
 

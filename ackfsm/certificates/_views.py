@@ -91,10 +91,19 @@ class _Space:
     def after(self, number: int, moving: Sequence[tuple[int, Sequence[Sequence[int]]]]) -> list[int]:
         """All that ``moving`` machines (by position, with their moves) lead to; empty where one of them refuses."""
         state = self.states[number]
+        changing = []
+        for at, moves in moving:
+            before, targets = state[at], moves[state[at]]
+            if not targets:
+                return []
+            if len(targets) > 1 or targets[0] != before:
+                changing.append((at, targets))
+        if not changing:
+            return [number]
         found = []
-        for chosen in itertools.product(*(moves[state[at]] for at, moves in moving)):
+        for chosen in itertools.product(*(targets for _, targets in changing)):
             after = list(state)
-            for (at, _), to in zip(moving, chosen, strict=True):
+            for (at, _), to in zip(changing, chosen, strict=True):
                 after[at] = to
             found.append(self.number(tuple(after)))
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ackfsm.claims._evidence import Evidence
@@ -88,7 +88,8 @@ class AnyNumberQuery:
         found = [(self._proof(configuration), its) for configuration, its in settings.items()]
         refuted = (_refuted(specification, evidence, proof, its, answers[proof]) for proof, its in found)
         left = (_left(evidence, proof, its, answers[proof]) for proof, its in found)
-        return next(filter(None, itertools.chain(refuted, left)), _proved(evidence))
+        open_or_refuted = next(filter(None, itertools.chain(refuted, left)), None)
+        return open_or_refuted or _proved(evidence, [answers[proof] for proof, _ in found])
 
     @property
     def _not_covered(self) -> str:
@@ -138,6 +139,8 @@ def _searched(name: str, found: SearchResult, bounds: Bounds) -> str:
     return f"a search of {what} stopped at its limit after {found.states:,} states and has not met {name}"
 
 
-def _proved(evidence: Evidence) -> Evidence:
+def _proved(evidence: Evidence, proofs: Sequence[Answer]) -> Evidence:
     sentence = f"{evidence.sentence}; proved for any number of messages and faults"
-    return dataclasses.replace(evidence, sentence=sentence, data={**evidence.data, "any_number": {"proved": True}})
+    files = [each.certificate for each in proofs if isinstance(each, AnyNumberResult) and each.certificate]
+    said = {"proved": True, **({"certificates": files} if files else {})}
+    return dataclasses.replace(evidence, sentence=sentence, data={**evidence.data, "any_number": said})

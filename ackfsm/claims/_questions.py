@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 from ackfsm import explore
-from ackfsm.network import Bounds, Instance, Network, Observer, compose
-from ackfsm.tables import ALWAYS, EventRef, Machine, Monitor, Row, RowKind, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.network import Bounds, Instance, Network, compose, observers_named
+from ackfsm.tables import EventRef, RowKind, Specification
+from ackfsm.terms import Configuration, Fault, InputError
 from ackfsm.timing import Workload
 
 __all__ = [
@@ -39,8 +39,6 @@ __all__ = [
 
 _MOST_SEARCHED = 3
 _FEW_FAULTS = 2
-
-_HAPPENS = re.compile(r"happens\((?P<event>[a-z_]+)\)")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -132,10 +130,12 @@ class AnyNumberResult:
     """What was not proved for any number of messages: why it is ``open``, or the ways to what is possible.
 
     ``searched`` is what :func:`search_of_three` has found where something was not proved, else ``None``.
+    ``certificate`` is the name of the file with the proof, where everything is proved and files were asked for.
     """
 
     open: Mapping[str, str]
     searched: SearchResult | None
+    certificate: str = ""
 
     @property
     def witnesses(self) -> Mapping[str, tuple[str, ...]]:
@@ -153,17 +153,22 @@ def observable(specification: Specification) -> frozenset[str]:
     return frozenset(event.name for event in specification.events.values() if event.recorded) | frozenset(Fault)
 
 
-def answer(specification: Specification, questions: Sequence[Question], *, max_states: int) -> list[Answer]:
-    """The answers of the tables to ``questions``; a search gives up after ``max_states``."""
-    return [_answer(specification, question, max_states) for question in questions]
+def answer(
+    specification: Specification, asked: Sequence[tuple[Question, Path | None]], *, max_states: int
+) -> list[Answer]:
+    """The answers of the tables to questions; a search gives up after ``max_states``.
+
+    Beside a question there may be where the certificate of its proof is written.
+    """
+    return [_answer(specification, question, max_states, certificate) for question, certificate in asked]
 
 
-def _answer(specification: Specification, question: Question, max_states: int) -> Answer:
+def _answer(specification: Specification, question: Question, max_states: int, certificate: Path | None) -> Answer:
     try:
         if isinstance(question, Search):
             return _search(specification, question, max_states)
         if isinstance(question, AnyNumber):
-            return _prove(specification, question, max_states)
+            return _prove(specification, question, max_states, certificate)
         if isinstance(question, Simulation):
             return _simulate(specification, question)
         return _compare(specification, question, max_states)
@@ -173,7 +178,9 @@ def _answer(specification: Specification, question: Question, max_states: int) -
 
 def network_of(specification: Specification, question: Search) -> Network:
     """The system that is searched, with the observers of the question."""
-    return compose(specification, question.configuration, question.bounds, _watching(specification, question.watched))
+    return compose(
+        specification, question.configuration, question.bounds, observers_named(specification, question.watched)
+    )
 
 
 def _search(specification: Specification, question: Search, max_states: int) -> SearchResult:
@@ -184,8 +191,11 @@ def _search(specification: Specification, question: Search, max_states: int) -> 
     return SearchResult(found.states, found.transitions, found.complete, witnesses)
 
 
-def _prove(specification: Specification, question: AnyNumber, max_states: int) -> AnyNumberResult:
+def _prove(
+    specification: Specification, question: AnyNumber, max_states: int, certificate: Path | None
+) -> AnyNumberResult:
     from ackfsm import unbounded
+    from ackfsm.certificates import write_certificate
 
     proof = unbounded.prove(
         specification,
@@ -194,11 +204,14 @@ def _prove(specification: Specification, question: AnyNumber, max_states: int) -
         actions=question.actions,
         without=question.without,
         max_states=min(max_states, unbounded.MOST_VIEWS),
-        observers=_watching(specification, question.watched),
+        observers=observers_named(specification, question.watched),
+        keep_invariants=certificate is not None,
     )
     left = {verdict.anomaly: verdict.undecided for verdict in proof.undecided}
     if not left:
-        return AnyNumberResult({}, None)
+        if certificate is not None:
+            write_certificate(certificate, proof.certificate())
+        return AnyNumberResult({}, None, "" if certificate is None else certificate.name)
     found = _search(specification, search_of_three(question, left), max_states)
     return AnyNumberResult({name: why for name, why in left.items() if name not in found.witnesses}, found)
 
@@ -269,35 +282,3 @@ def _compare_with_itself(network: Network, max_states: int) -> ComparisonResult:
     """Every state of it is compared with itself."""
     found = explore.explore(network, explore.SearchOptions(max_states=max_states))
     return ComparisonResult(found.complete or None, found.states, (found.states, found.states), (), None)
-
-
-def _watching(specification: Specification, names: frozenset[str]) -> list[Observer]:
-    return [observer for name in sorted(names) for observer in _observers(specification, name)]
-
-
-def _observers(specification: Specification, name: str) -> list[Observer]:
-    if name in specification.monitors:
-        return [(name, specification.monitors[name])]
-    if match := _HAPPENS.fullmatch(name):
-        return [(name, _happens(specification, match["event"]))]
-    if name not in set(Anomaly):
-        raise InputError(f"there is nothing called {name!r} to watch for: no anomaly, no monitor, no happens(event)")
-    if (prop := specification.properties.get(Anomaly(name))) is None:
-        raise InputError(f"no property defines {name} yet, so whether it can happen is not decided")
-    return [(name, monitor) for monitor in prop.monitors]
-
-
-def _happens(specification: Specification, name: str) -> Monitor:
-    """A machine that waits for one event."""
-    if specification.owner(name) is None:
-        raise InputError(f"no machine of the tables decides {name!r}, so whether it happens cannot be told")
-    event = EventRef(name)
-    cells = {(state, event): (_moves(state, event),) for state in ("not_yet", "happened")}
-    per = specification.events[name].per
-    means = f"whether {name} has happened"
-    machine = Machine(f"happens_{name}", per, means, (), ("not_yet", "happened"), (event,), cells, None, (), "", 0)
-    return Monitor(machine, frozenset({"happened"}), frozenset())
-
-
-def _moves(state: str, event: EventRef) -> Row:
-    return Row(state, event, RowKind.TO, "happened", "it happens", None, None, ALWAYS, "", 0)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ackfsm.batch import ProgressBar, batch, chunks
+from ackfsm.batch import ProgressBar, batch
 from ackfsm.claims._evidence import Evidence, Status, conclude
-from ackfsm.claims._questions import Answer, Question, answer
+from ackfsm.claims._questions import Answer, AnyNumber, Question, answer
 from ackfsm.claims._read import Check, Claim, Contradiction
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
@@ -78,21 +78,25 @@ def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     max_states: int = MAX_STATES,
     progress_bar: ProgressBar | None = None,
     any_number: bool = False,
+    certificates: Path | None = None,
 ) -> list[ClaimResult]:
     """Decide each of ``claims`` on ``specification``, in ``jobs`` processes (1: this one).
 
     ``directory`` is where the tables were loaded from, so that other processes load the same (those that ship with
     the package if ``None``).  With ``any_number`` a claim is proved only if it is for any number of messages and of
-    faults: what a check shows for its own numbers is open otherwise.
+    faults: what a check shows for its own numbers is open otherwise; each of these proofs is written into the folder
+    ``certificates``, if that is given.
 
-    Raises :class:`ackfsm.terms.HostError` if a process is killed, and :class:`ackfsm.terms.SpecError` if the tables
-    there are not ``specification``.
+    Raises :class:`ackfsm.terms.HostError` if a process is killed, :class:`ackfsm.terms.SpecError` if the tables
+    there are not ``specification``, and as :func:`ackfsm.certificates.write_certificate`.
     """
     asked = (each for claim in claims for each in _questions(specification, claim, any_number=any_number))
     questions = list(dict.fromkeys(asked))
+    places = {} if certificates is None else _places(specification, claims, certificates)
+    work_of_each = [[(question, places.get(question))] for question in questions]
     jobs = min(jobs, len(questions))
     with batch(specification, jobs, directory=directory, progress_bar=progress_bar) as work:
-        found = work.run("questions", functools.partial(answer, max_states=max_states), chunks(questions, 1))
+        found = work.run("questions", functools.partial(answer, max_states=max_states), work_of_each)
     answers = dict(zip(questions, found, strict=True))
     return [_result(specification, claim, answers, any_number=any_number) for claim in claims]
 
@@ -111,6 +115,16 @@ def _questions(specification: Specification, claim: Claim, *, any_number: bool) 
                 yield from check.any_number_questions(specification)
         except InputError:
             continue  # _evidence meets the same error and reports it
+
+
+def _places(specification: Specification, claims: Sequence[Claim], folder: Path) -> Mapping[Question, Path]:
+    """Where the certificate of each proof is written: by the first claim that asks for it, and a number."""
+    places: dict[Question, Path] = {}
+    for claim in claims:
+        asked = dict.fromkeys(_questions(specification, claim, any_number=True))
+        proofs = [question for question in asked if isinstance(question, AnyNumber) and question not in places]
+        places |= {proof: folder / f"{claim.id}-{number}.certificate" for number, proof in enumerate(proofs, start=1)}
+    return places
 
 
 def _result(

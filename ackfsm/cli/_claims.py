@@ -10,6 +10,7 @@ from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import Commands, add_jobs, add_page_form, at_least, command
 from ackfsm.cli._output import emit, hand_out, progress_bars
+from ackfsm.files import make_folder
 from ackfsm.terms import InputError
 
 __all__ = ["add_claims"]
@@ -37,6 +38,12 @@ def add_claims(commands: Commands) -> None:
         help="what never happens is proved for any number of messages and faults, or the claim is unknown",
     )
     parser.add_argument(
+        "--certificates",
+        metavar="DIR",
+        type=Path,
+        help="with --messages any: write the proofs there, so that `ackfsm certificate verify FILE` can check each",
+    )
+    parser.add_argument(
         "--seeds", action="store_true", help="prove nothing: list every sentence of the documents with what carries it"
     )
     parser.add_argument("--output", metavar="FILE", type=Path, help="write that list there (default: print)")
@@ -49,6 +56,10 @@ def _claims(arguments: argparse.Namespace) -> int:
 
     if arguments.seeds or arguments.output is not None or arguments.form is not None:
         return _seeds(arguments)
+    if arguments.certificates is not None:
+        if arguments.messages is None:
+            raise InputError("--certificates is for --messages any; add that, or leave it out")
+        make_folder(arguments.certificates)
     specification = tables.load()
     chosen = claims.choose(claims.read(specification), arguments.ids)
     with progress_bars() as progress_bar:
@@ -59,6 +70,7 @@ def _claims(arguments: argparse.Namespace) -> int:
             max_states=arguments.max_states or claims.MAX_STATES,
             progress_bar=progress_bar,
             any_number=arguments.messages is not None,
+            certificates=arguments.certificates,
         )
     emit(arguments, [one.as_json() for one in results], lambda: claims_screen(results))
     found = {one.status for one in results}
@@ -73,9 +85,11 @@ def _seeds(arguments: argparse.Namespace) -> int:
     if not arguments.seeds:
         option = "--output" if arguments.output is not None else "--as"
         raise InputError(f"{option} is for the list of sentences; add --seeds, or leave {option} out")
-    if arguments.ids or arguments.jobs is not None or arguments.max_states is not None or arguments.messages:
+    given = (arguments.jobs, arguments.max_states, arguments.messages, arguments.certificates)
+    if arguments.ids or any(option is not None for option in given):
         raise InputError(
-            "--seeds lists the sentences and proves none; leave --id, --jobs, --max-states and --messages out"
+            "--seeds lists the sentences and proves none; leave --id, --jobs, --max-states, --messages and "
+            "--certificates out"
         )
     tables.load()
     seeds = claims.seeds()

@@ -6,19 +6,53 @@ This is the only place where the search speaks to :mod:`ackfsm.certificates`, wh
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+import ackfsm
 from ackfsm import certificates
-from ackfsm.certificates import Invariant
+from ackfsm.certificates import Certificate, Invariant, Way
+from ackfsm.network import Bounds
+from ackfsm.terms import Configuration, Fault, InputError
 from ackfsm.unbounded._families import Family
 from ackfsm.unbounded._spaces import Ints, Space
 from ackfsm.unbounded._steps import Level
 from ackfsm.unbounded._views import Views
 
-__all__ = ["invariant_of", "with_what_is_proved"]
+__all__ = ["certificate_of", "invariant_of", "with_what_is_proved"]
+
+
+def certificate_of(  # noqa: PLR0913 - what was asked, and what came of it
+    tables: str,
+    configuration: Configuration,
+    bounds: Bounds,
+    *,
+    proved: Iterable[str],
+    ways: Iterable[Way] = (),
+    not_covered: Mapping[str, str],
+    invariants: tuple[Invariant, ...],
+) -> Certificate:
+    """The certificate of what is ``proved`` with the tables of a digest; the numbers in ``bounds`` mean nothing.
+
+    Raises :class:`InputError` where the invariants were not kept.
+    """
+    proved = tuple(proved)
+    if proved and not invariants:
+        raise InputError("the views of this proof are gone; ask for it with keep_invariants=True")
+    return Certificate(
+        tables=tables,
+        made_by=ackfsm.__version__,
+        configuration=configuration.as_dict(),
+        faults=tuple(fault.value for fault in Fault if fault in bounds.faults),
+        actions=tuple(sorted(bounds.actions)),
+        without=tuple(sorted(bounds.without)),
+        proved=proved,
+        ways=tuple(ways),
+        not_covered=dict(not_covered),
+        invariants=invariants,
+    )
 
 
 def invariant_of(views: Views, family: Family, relation: Views | None = None) -> Invariant:

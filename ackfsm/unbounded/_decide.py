@@ -13,13 +13,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-import ackfsm
 from ackfsm import explore
 from ackfsm.certificates import Certificate, Invariant, Way
 from ackfsm.explore import Answer, SmallBound, Witness
 from ackfsm.network import Bounds, Network, compose, observers_of
 from ackfsm.tables import Promise, Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError
+from ackfsm.terms import Anomaly, Configuration
+from ackfsm.unbounded._certify import certificate_of
 from ackfsm.unbounded._filled import Filled, filled
 from ackfsm.unbounded._prove import MOST_VIEWS, Proof, prove
 from ackfsm.unbounded._steps import Level
@@ -112,17 +112,12 @@ class Decision:
         Raises :class:`InputError` for a decision that did not keep the invariants.
         """
         every = {name: finding for found in (self.findings, self.ends) for name, finding in found.items()}
-        if not self.invariants and any(one.reachable is False for one in every.values()):
-            raise InputError("the views of this decision are gone; decide with keep_invariants=True")
-        return Certificate(
-            tables=self.tables,
-            made_by=ackfsm.__version__,
-            configuration=self.configuration.as_dict(),
-            faults=tuple(fault.value for fault in Fault if fault in self.bounds.faults),
-            actions=tuple(sorted(self.bounds.actions)),
-            without=tuple(sorted(self.bounds.without)),
-            proved=tuple(str(name) for name, one in every.items() if one.reachable is False),
-            ways=tuple(self._ways()),
+        return certificate_of(
+            self.tables,
+            self.configuration,
+            self.bounds,
+            proved=(str(name) for name, one in every.items() if one.reachable is False),
+            ways=self._ways(),
             not_covered={str(name): why for name, finding in every.items() if (why := _not_covered(finding))},
             invariants=self.invariants,
         )

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
-from ackfsm.certificates import Invariant
-from ackfsm.network import Observer, observers_of
+from ackfsm.certificates import Certificate, Invariant
+from ackfsm.network import Bounds, Observer, observers_of
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
-from ackfsm.unbounded._certify import invariant_of, with_what_is_proved
+from ackfsm.unbounded._certify import certificate_of, invariant_of, with_what_is_proved
 from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of, with_watcher
 from ackfsm.unbounded._examined import Examined, Related, shown_by
 from ackfsm.unbounded._families import Family, families
@@ -74,15 +74,31 @@ class Verdict:
 class Proof:
     """The verdicts for one configuration; ``views`` is how many views each level took, over all families.
 
+    The numbers of messages and faults in ``bounds`` mean nothing.  ``tables`` is the digest of the tables, and
     ``invariants`` are the views that show what is proved, where they were to be kept.
     """
 
     configuration: Configuration
-    faults: frozenset[Fault]
+    bounds: Bounds
     verdicts: Mapping[str, Verdict]
     views: Mapping[Level, int]
     seconds: float = dataclasses.field(compare=False)
+    tables: str = ""
     invariants: tuple[Invariant, ...] = ()
+
+    def certificate(self) -> Certificate:
+        """What is proved, as a certificate.
+
+        Raises :class:`ackfsm.terms.InputError` for a proof that did not keep the invariants.
+        """
+        return certificate_of(
+            self.tables,
+            self.configuration,
+            self.bounds,
+            proved=(name for name, verdict in self.verdicts.items() if verdict.proved),
+            not_covered={verdict.anomaly: verdict.undecided for verdict in self.undecided},
+            invariants=self.invariants,
+        )
 
     @property
     def undecided(self) -> tuple[Verdict, ...]:
@@ -132,7 +148,15 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     verdicts = run.verdicts()
     proved = [name for name, verdict in verdicts.items() if verdict.proved]
     invariants = with_what_is_proved(run.invariants, proved)
-    return Proof(configuration, scope.faults, verdicts, dict(run.views), time.perf_counter() - begun, invariants)
+    return Proof(
+        configuration,
+        Bounds(faults=scope.faults, max_faults=None, actions=scope.actions, without=scope.without),
+        verdicts,
+        dict(run.views),
+        time.perf_counter() - begun,
+        specification.digest,
+        invariants,
+    )
 
 
 class _Last(Generic[_Made]):

@@ -241,7 +241,7 @@ def test_an_empty_certificate_is_not_verified(auto: Certificate) -> None:
     [
         (lambda c: dataclasses.replace(c, tables="0" * 64), "other tables"),
         (lambda c: dataclasses.replace(c, configuration={**c.configuration, "profile": "mine"}), "name its file"),
-        (lambda c: dataclasses.replace(c, proved=("no_such",)), "nothing watches for"),
+        (lambda c: dataclasses.replace(c, proved=("no_such",)), "there is nothing called 'no_such' to watch for"),
         (lambda c: dataclasses.replace(c, faults=("no_such",)), "no fault or event"),
         (lambda c: dataclasses.replace(c, configuration={"profile": "jms"}), "does not state every setting"),
     ],

@@ -176,9 +176,10 @@ def _export_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     return ["export", *draw_(_options(4, **_BOUNDED, format=form, output=laboratory.output(), json=None))]
 
 
-def _claims_line(draw_: st.DrawFn, _: Laboratory) -> list[str]:
+def _claims_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     one = draw_(mostly(("C01", "C05", "C14", "C22", "C33", "C50")))
-    options = _options(2, max_states=mostly(("1", "50")), messages=mostly(("2", "0")), json=None)  # a proof takes long
+    few = mostly(("2", "0"))  # a proof takes long
+    options = _options(2, max_states=mostly(("1", "50")), messages=few, certificates=laboratory.output(), json=None)
     return ["claims", "--id", one, "--jobs", "1", *draw_(options)]
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
 from ackfsm import claims, cli
+from ackfsm.certificates import read_certificate
 from ackfsm.claims import ClaimResult, Status
 from ackfsm.claims._any_number import StandsAsItIs
 from ackfsm.tables import Specification
+from model_tests.support.checker.certified import verified
 from model_tests.support.checker.projected import fading
 from model_tests.support.places import SPEC
 from model_tests.support.tables import shipped
@@ -18,20 +22,23 @@ from model_tests.support.tables import shipped
 _FLAGS = "{never: unflagged_duplicate, in: {profile: jms}, messages: 2, faults: [consumer_link_loss]}"
 
 
-def decided(
+def decided(  # noqa: PLR0913 - a check, of which tables, and how it is decided
     folder: Path,
     check: str,
     specification: Specification | None = None,
     *,
     any_number: bool = True,
     max_states: int = claims.MAX_STATES,
+    certificates: Path | None = None,
 ) -> ClaimResult:
     """What the tables say of a claim with this one check (YAML in flow style) for any number of messages."""
     shutil.copyfile(SPEC / "schema.json", folder / "schema.json")
     text = f"- id: C01\n  seed: a.txt\n  kind: always\n  statement: a sentence\n  checks:\n  - {check}\n"
     (folder / "claims.yaml").write_text(text, encoding="utf-8")
     read = claims.read(shipped(), folder)
-    return claims.decide(specification or shipped(), read, any_number=any_number, max_states=max_states)[0]
+    asked = specification or shipped()
+    (found,) = claims.decide(asked, read, any_number=any_number, max_states=max_states, certificates=certificates)
+    return found
 
 
 def test_what_is_proved_for_any_number_says_so(tmp_path: Path) -> None:
@@ -106,6 +113,54 @@ def test_names_of_the_claims_are_watched_as_anomalies_are(tmp_path: Path) -> Non
     )
 
 
+def test_a_proof_can_be_checked_again_from_its_certificate(tmp_path: Path) -> None:
+    """Of an anomaly, of an event that never happens, and of a monitor that a claim alone asks for."""
+    unconfirmed = "{profile: ems, delivery_mode: NON_PERSISTENT}"
+    watched = "[happens(confirmed), loss, acknowledged_out_of_order]"
+    found = decided(tmp_path, f"{{never: {watched}, in: {unconfirmed}, faults: []}}", certificates=tmp_path)
+    assert found.evidence[0].as_json()["any_number"] == {"proved": True, "certificates": ["C01-1.certificate"]}
+    certificate = read_certificate(tmp_path / "C01-1.certificate")
+    assert set(certificate.proved) == {"happens(confirmed)", "loss", "acknowledged_out_of_order"}
+    assert verified(certificate).verified
+    (shown,) = {each for one in certificate.invariants for each in one.watchers if each[0] == "happens(confirmed)"}
+    assert shown == ("happens(confirmed)", "happens_confirmed")
+
+
+def test_a_certificate_that_says_what_happens_never_does_is_refuted(tmp_path: Path) -> None:
+    never_confirmed = "{never: happens(confirmed), in: {profile: ems, delivery_mode: NON_PERSISTENT}, faults: []}"
+    decided(tmp_path, never_confirmed, certificates=tmp_path)
+    certificate = read_certificate(tmp_path / "C01-1.certificate")
+    assert verified(certificate).verified
+    watchers = (("happens(dispatch_first)", "happens_dispatch_first"),)
+    forged = dataclasses.replace(
+        certificate,
+        proved=("happens(dispatch_first)",),
+        invariants=tuple(dataclasses.replace(one, watchers=watchers) for one in certificate.invariants),
+    )
+    assert set(verified(forged).refuted) == {"happens(dispatch_first)"}
+
+
+def test_what_is_open_or_refuted_has_no_certificate(tmp_path: Path) -> None:
+    for after in (2, 4):
+        found = decided(tmp_path, _FLAGS, fading(shipped(), after), certificates=tmp_path)
+        assert found.status is not Status.PROVED
+    assert not list(tmp_path.glob("*.certificate"))
+
+
+def test_the_command_writes_a_certificate_for_each_proof(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "made"
+    asked = ["claims", "--id", "C39", "--messages", "any", "--certificates", str(folder), "--jobs", "2", "--json"]
+    assert cli.main(asked) == 0
+    (claim,) = json.loads(capsys.readouterr().out)
+    named = [file for one in claim["evidence"]["checks"] for file in one.get("any_number", {}).get("certificates", [])]
+    assert named
+    assert sorted(named) == sorted(path.name for path in folder.iterdir())
+    for name in named:
+        assert cli.main(["certificate", "verify", str(folder / name)]) == 0
+    assert cli.main(["claims", "--id", "C39", "--certificates", str(folder)]) == 2
+    assert "--certificates is for --messages any" in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_command_proves_a_sentence_for_any_number(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["claims", "--id", "C39", "--messages", "any", "--jobs", "1"]) == 0
     assert "any number of messages and faults" in " ".join(capsys.readouterr().out.split())
@@ -117,4 +172,6 @@ def test_the_command_proves_a_sentence_for_any_number(capsys: pytest.CaptureFixt
 
 def test_the_list_of_sentences_has_no_number_of_messages(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["claims", "--seeds", "--messages", "any"]) == 2
-    assert "leave --id, --jobs, --max-states and --messages out" in " ".join(capsys.readouterr().err.split())
+    assert "leave --id, --jobs, --max-states, --messages and --certificates out" in " ".join(
+        capsys.readouterr().err.split()
+    )

@@ -41,18 +41,7 @@ def certified(  # noqa: PLR0913 - what is proved, of what, and how
         keep_invariants=True,
         localize=localize,
     )
-    return Certificate(
-        tables=specification.digest,
-        made_by="test",
-        configuration=configuration.as_dict(),
-        faults=tuple(sorted(fault.value for fault in faults)),
-        actions=tuple(sorted(actions)),
-        without=(),
-        proved=tuple(name for name, one in proof.verdicts.items() if one.proved),
-        ways=(),
-        not_covered={verdict.anomaly: verdict.undecided for verdict in proof.undecided},
-        invariants=proof.invariants,
-    )
+    return proof.certificate()
 
 
 def verified(certificate: Certificate, tables: Specification | None = None) -> Verification:
