@@ -6,7 +6,7 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,13 +61,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Schedul
             return next((scope for begins, scope in _TOGETHER.items() if file.startswith(begins)), file)
 
     return Together(config, log)
-
-
-@pytest.hookimpl(optionalhook=True, wrapper=True)
-def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
-    """One worker more than processors, unless somebody says how many: tests often wait for processes and brokers."""
-    processors = yield
-    return processors + ("PYTEST_XDIST_AUTO_NUM_WORKERS" not in os.environ)
 
 
 @pytest.hookimpl(wrapper=True)
