@@ -99,6 +99,8 @@ def test_an_interrupt_that_another_thread_is_given_waits_until_a_process_has_sta
     """One of a library, that blocks no signal: what an interrupt calls is run in the first thread all the same."""
     ended, block, interrupted = threading.Event(), "was cut off", False
     threading.Thread(target=ended.wait, daemon=True).start()
+    # A shell starts what runs in its background with interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with _interrupts_blocked():
             os.kill(os.getpid(), signal.SIGINT)
@@ -106,5 +108,7 @@ def test_an_interrupt_that_another_thread_is_given_waits_until_a_process_has_sta
             block = "came to its end"
     except KeyboardInterrupt:
         interrupted = True
-    ended.set()
+    finally:
+        signal.signal(signal.SIGINT, before)
+        ended.set()
     assert (block, interrupted) == ("came to its end", True)
