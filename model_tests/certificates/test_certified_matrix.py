@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -38,35 +39,38 @@ def test_drawn_systems_have_certificates_of_all_that_is_proved(
     assert of_all.startswith("1 of 1 verified; ")
 
 
-def test_a_certificate_that_lacks_what_is_proved_does_not_pass(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def without_phantoms(decision: Decision) -> Certificate:
-        whole = made(decision)
-        kept = tuple(name for name in whole.proved if name != "phantom")
-        left = [
-            dataclasses.replace(one, watchers=tuple(each for each in one.watchers if each[0] in kept))
-            for one in whole.invariants
-        ]
-        return dataclasses.replace(whole, proved=kept, invariants=tuple(one for one in left if one.anomalies))
+def without_phantom(certificate: Certificate) -> Certificate:
+    kept = tuple(name for name in certificate.proved if name != "phantom")
+    left = [
+        dataclasses.replace(one, watchers=tuple(each for each in one.watchers if each[0] in kept))
+        for one in certificate.invariants
+    ]
+    return dataclasses.replace(certificate, proved=kept, invariants=tuple(one for one in left if one.anomalies))
 
+
+def without_invariants(certificate: Certificate) -> Certificate:
+    return dataclasses.replace(certificate, invariants=())
+
+
+@pytest.mark.parametrize(
+    ("damage", "says", "of_all"),
+    [
+        pytest.param(without_phantom, ", without phantom;", "1 of 1 verified; ", id="it lacks what is proved"),
+        pytest.param(
+            without_invariants, "phantom: no invariant is for phantom", "0 of 1 verified; ", id="it is refuted"
+        ),
+    ],
+)
+def test_a_certificate_with_a_defect_does_not_pass(
+    damage: Callable[[Certificate], Certificate],
+    says: str,
+    of_all: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     made = Decision.certificate
-    monkeypatch.setattr(Decision, "certificate", without_phantoms)
+    monkeypatch.setattr(Decision, "certificate", lambda decision: damage(made(decision)))
     assert run(monkeypatch, "--draw", "1", "--sent", "once") == 1
     printed = capsys.readouterr().out
-    assert ", without phantom;" in printed
-    assert "1 of 1 verified; " in printed
-
-
-def test_a_certificate_that_is_refuted_does_not_pass(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def without_invariants(decision: Decision) -> Certificate:
-        return dataclasses.replace(made(decision), invariants=())
-
-    made = Decision.certificate
-    monkeypatch.setattr(Decision, "certificate", without_invariants)
-    assert run(monkeypatch, "--draw", "1", "--sent", "once") == 1
-    printed = capsys.readouterr().out
-    assert "phantom: no invariant is for phantom" in printed
-    assert "0 of 1 verified; " in printed
+    assert says in printed
+    assert of_all in printed
