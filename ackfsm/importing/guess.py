@@ -66,7 +66,7 @@ _EVENT_WORDS: Mapping[Event | str, tuple[str, ...]] = MappingProxyType(
         ),
         Event.PROCESSED: ("process", "processed", "handled", "done", "completed", "finished", "success", "succeeded"),
         Event.FAILED: ("fail", "failed", "error", "exception", "processingfailed"),
-        Event.ACKNOWLEDGED: ("ack", "acked", "acknowledge", "acknowledged", "settled", "accepted"),
+        Event.ACKNOWLEDGE: ("ack", "acked", "acknowledge", "acknowledged", "settled", "accepted"),
         Event.COMMITTED: ("commit", "committed"),
         Event.ROLLED_BACK: ("rollback", "rolledback"),
         Event.RECOVER: ("recover", "recovered"),
@@ -122,7 +122,7 @@ _TIME_NAMES: Final = (
     "logged_at",
 )
 _TIME_OF: Mapping[Event, tuple[str, ...]] = MappingProxyType(
-    {event: _EVENT_WORDS[event] for event in (Event.SEND, Event.DELIVERED, Event.PROCESSED, Event.ACKNOWLEDGED)}
+    {event: _EVENT_WORDS[event] for event in (Event.SEND, Event.DELIVERED, Event.PROCESSED, Event.ACKNOWLEDGE)}
 )
 _TIME_ENDING: Final = re.compile(r"(_?(at|time|ts|timestamp|date|on))$")
 _FORMATS: Final = (
@@ -347,12 +347,11 @@ class _Guess:
         rows = []
         for event in _TIME_OF:
             if event in by_time:
-                events = _events_for(event)
-                rows.append({"time": by_time[event], "event": {"constant": events if len(events) > 1 else events[0]}})
+                rows.append({"time": by_time[event], "event": {"constant": event}})
                 self._take(by_time[event]["column"])
         self._mapping["rows"] = rows
         self._comments["rows"] = "one row of the table tells several events; where a time is empty there was none"
-        self._scope(event == Event.ACKNOWLEDGED for event in by_time)
+        self._scope(Event.ACKNOWLEDGE in by_time)
 
     def _one_time(self, times: Mapping[str, dict[str, str]]) -> None:
         ranked = sorted(times, key=lambda name: _rank(name, _TIME_NAMES))
@@ -375,26 +374,24 @@ class _Guess:
             self._missing("event", "no column of events: say which one, and what its words mean", proposal)
             return
         words = sorted(set(self._sample.texts(column)))
-        values: dict[str, Any] = {}
+        values = {word: event for word in words if (event := _event_of(word)) is not None}
         for word in words:
-            event = _event_of(word)
-            if event is None:
+            if word not in values:
                 what = f"what {json.dumps(word)} in the column {json.dumps(column)} means"
                 self._not_found.append(f"{what}: such rows are unread")
-            elif event == "ignore":
-                values[word] = "ignore"
-            else:
-                events = _events_for(event)
-                values[word] = events if len(events) > 1 else events[0]
+        if Event.ACKNOWLEDGE not in values.values():  # without a word for the call no word is its answer
+            values = {word: Event.ACKNOWLEDGE if each == Event.ACKNOWLEDGED else each for word, each in values.items()}
         self._mapping["event"] = {"column": column, "values": values}
         self._take(column)
-        told = {each for value in values.values() for each in (value if isinstance(value, list) else [value])}
-        self._scope(event in told for event in (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED))
+        self._scope(Event.ACKNOWLEDGE in values.values())
 
-    def _scope(self, acknowledged: Iterator[bool]) -> None:
-        if any(list(acknowledged)):
+    def _scope(self, acknowledges: bool) -> None:  # noqa: FBT001 - whether the file tells of acknowledgements
+        if acknowledges:
             self._mapping["scope"] = {"constant": AckScope.MESSAGE.value}
-            self._comments["scope"] = "taken to acknowledge its own message alone; else up_to or session"
+            self._comments["scope"] = (
+                "taken to acknowledge its own message alone; else up_to or session. An acknowledgement is taken for the"
+                " call; where the call waits for the broker, write [acknowledge, acknowledged]"
+            )
 
     def _named(self) -> None:
         for field, names in _COLUMN_WORDS.items():
@@ -477,11 +474,6 @@ def _plain_data(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain_data(each) for each in value]
     return str(value) if isinstance(value, str) else value
-
-
-def _events_for(event: Event | str) -> list[str]:
-    """What one word of a log stands for: who has acknowledged has called and was answered, as far as a log tells."""
-    return ["acknowledge", "acknowledged"] if event == Event.ACKNOWLEDGED else [str(event)]
 
 
 def _event_of(word: str) -> Event | str | None:

@@ -212,3 +212,30 @@ def test_a_report_without_a_file_is_printed_and_the_others_are_named(
     assert capsys.readouterr().out.splitlines()[-1].strip() == f"{file} written"
     assert main(["verify", "--json", "--report", f"junit={file}", str(RESURRECTION)]) == 1
     assert json.loads(capsys.readouterr().out)["written"] == [str(file)]
+
+
+def test_what_something_explains_is_not_counted_as_not_allowed(tmp_path: Path, reported: Any) -> None:
+    """One second copy is the resend's after a doubt, the other has no cause: one of two is held against the system."""
+    times = iter(range(0, 10**12, 10**9))
+
+    def line(process: str, event: str, message: str, **fields: object) -> str:
+        told = {"t": next(times), "process": process, "event": event, "message": message, "queue": "q", **fields}
+        return f"{json.dumps(told)}\n"
+
+    history = tmp_path / "two.jsonl"
+    lines = [f"{json.dumps({'ackfsm_history': 1, 'config': {'profile': 'jms', 'resend_in_doubt': True}})}\n"]
+    lines += [line("p", "send", "m1"), line("nemesis", "fault", "", fault="producer_link_loss"), line("p", "in_doubt", "m1")]
+    lines += [line("nemesis", "recovered", "", fault="producer_link_loss"), line("p", "resend", "m1")]
+    lines += [line("p", "confirmed", "m1"), line("p", "send", "m2"), line("p", "confirmed", "m2")]
+    for message in ("m1", "m1", "m2", "m2"):
+        lines += [line("c", "delivered", message, redelivered=False), line("c", "processed", message)]
+    history.write_text("".join([*lines, line("nemesis", "drained", "")]).replace('"message": "", ', ""), encoding="utf-8")
+    code, found, reports = reported(history)
+    anomaly = found["anomalies"]["unflagged_duplicate"]
+    assert (code, anomaly["count"], anomaly["unexplained"]) == (1, 2, 1)
+    (suite,) = reports["junit"]
+    (failure,) = [each for case in suite for each in case.result if case.name == "unflagged_duplicate"]
+    assert failure.message == "2 messages were delivered again with the flag clear: 1 not allowed, 1 allowed"
+    its = [each for each in reports["prometheus"] if each.labels.get("anomaly") == "unflagged_duplicate"]
+    counted = {each.labels["allowed"]: each.value for each in its if each.name == "ackfsm_anomalies"}
+    assert counted == {"no": 1, "yes": 1}

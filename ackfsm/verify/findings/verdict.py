@@ -42,6 +42,18 @@ class Result:
     allowed_kinds: tuple[Mapping[Anomaly, bool | None], ...] = ()
     violated: tuple[Anomaly, ...] = ()
 
+    def apart(self, anomaly: Anomaly) -> Mapping[bool | None, int]:
+        """How many of those found with ``anomaly`` are allowed, not allowed, and (``None``) undecided; all if none is found.
+
+        What something in the past of its message explains is allowed, though others with the anomaly are not.
+        """
+        finding, allowed = self.findings.anomalies[anomaly], self.allowed[anomaly]
+        if finding.unexplained is None or _of_its_kind(finding):
+            return {allowed: finding.found}
+        parts = {False: finding.unexplained, None: finding.undecided}
+        parts[True] = finding.found - sum(parts.values())
+        return {answer: count for answer, count in parts.items() if count} or {allowed: 0}
+
     def as_json(self) -> dict[str, Any]:
         """The result as plain JSON values, with the keys of ``ackfsm verify --json``."""
         found = self.findings

@@ -161,7 +161,7 @@ class _Asked:
                 meaning=self.specification.meaning(anomaly),
                 outcome=Outcome.FAILED if violated else Outcome.OPEN if is_open else Outcome.PASSED,
                 decides=False,
-                told=_told(finding, allowed=allowed),
+                told=_told(finding, self.result.apart(anomaly)),
                 places=self._places(anomaly, allowed=False if violated else None),
             )
 
@@ -199,17 +199,21 @@ def _place(anomaly: Anomaly, row: Mapping[str, Any], contradicted: Mapping[str, 
     return Place(message=row["message"], line=row["first_line"], told=told)
 
 
-def _told(finding: Finding, *, allowed: bool | None) -> str:
-    """How often it was found, and whether that is allowed; why that is unknown."""
+def _told(finding: Finding, apart: Mapping[bool | None, int]) -> str:
+    """How often it was found, and how many of those are allowed; why that is unknown."""
     if finding.count is None and not finding.found:
         return f"whether {occurrence(finding.anomaly, None)} is unknown: {shown(finding.unknown or '')}"
     least = "" if finding.count is not None else "at least "
     sentence = f"{least}{occurrence(finding.anomaly, finding.found)}"
     if not finding.found:
         return sentence
-    return f"{sentence}, which {_ALLOWED[allowed]}"
+    if len(apart) == 1:
+        (allowed,) = apart
+        return f"{sentence}, which {_ALLOWED[allowed]}"
+    return f"{sentence}: " + ", ".join(f"{apart[each]:,} {_SHORT[each]}" for each in _SHORT if each in apart)
 
 
+_SHORT: Final[Mapping[bool | None, str]] = {False: "not allowed", None: "undecided", True: "allowed"}
 _ALLOWED: Final[Mapping[bool | None, str]] = {
     True: "the configuration allows",
     False: "the configuration does not allow",

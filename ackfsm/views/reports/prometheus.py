@@ -45,8 +45,9 @@ def _sizes(report: Report) -> Iterator[Sample]:
 
 def _anomalies(report: Report) -> Iterator[Sample]:
     if report.result is not None:
-        for anomaly, finding in report.result.findings.anomalies.items():
-            yield {"anomaly": anomaly.value, "allowed": _WORDS[report.result.allowed[anomaly]]}, finding.found
+        for anomaly in report.result.findings.anomalies:
+            for allowed, count in report.result.apart(anomaly).items():
+                yield {"anomaly": anomaly.value, "allowed": _WORDS[allowed]}, count
 
 
 def _unknown(report: Report) -> Iterator[Sample]:
