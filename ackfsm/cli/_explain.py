@@ -213,14 +213,16 @@ def _stories(arguments: argparse.Namespace, specification: Specification) -> ver
 
     path = arguments.history
     with importing(arguments) as imported, progress_line("reading"):
+        place = imported(path)
         examined = verify.examination(
-            imported(path),
+            place,
             specification,
             lambda header: configuration_of(specification, arguments, header, path),
             skew=skew_of(arguments.skew),
             assumed=faults_of(arguments.unrecorded),
             folded_from=None,
-        ).named(path)
+        )
+        examined = examined if place == path else examined.named(path)
     with progress_line("states found") as progress:
         return examined.stories(verify.verdict(examined.findings, specification, progress=progress))
 

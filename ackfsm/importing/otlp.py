@@ -369,33 +369,30 @@ class _Trace:
             then = at_end == number
             chosen = np.flatnonzero(then | (at_start == number))
             if len(chosen):
-                its = rows.take(pa.array(chosen))
+                its, times = rows.take(pa.array(chosen)), np.where(then, end, start)[chosen]
                 columns = {name: its[name] for name in (*_OF_ALL, *_OF_SOME.get(event, ()))}
-                if event == "send":
-                    self.sent.update(_objects(its["message"]))
                 if event == "delivered":
-                    columns["redelivered"] = self._flags(its, _objects(its["message"]))
-                yield _batch(event, np.where(then, end, start)[chosen], columns)
+                    columns["redelivered"] = self._flags(its, times)
+                if event == "send":
+                    yield from self._sends(times, columns)
+                else:
+                    yield _batch(event, times, columns)
 
-    def _flags(self, rows: pa.RecordBatch, messages: Sequence[str]) -> pa.Array:
+    def _sends(self, times: Any, columns: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+        """The first span that sends a message, by time, as its send, and each other one as a resend."""
+        again = _seen_before(self.sent, _objects(columns["message"]), times)
+        for event, mask in (("send", ~again), ("resend", again)):
+            if mask.any():
+                yield _batch(event, times[mask], {name: each.filter(pa.array(mask)) for name, each in columns.items()})
+
+    def _flags(self, rows: pa.RecordBatch, times: Any) -> pa.Array:
         """For each delivery whether its message was delivered before, by its attributes as far as they tell it."""
         flags = pc.coalesce(rows["redelivered"], pc.greater(rows["delivery_count"], 1))
-        before = self._delivered_before(messages)
+        before = _seen_before(self.delivered, _objects(rows["message"]), times)
         if not flags.null_count:
             return flags
         self.unflagged = True
         return pc.coalesce(flags, pa.array(before))
-
-    def _delivered_before(self, messages: Sequence[str]) -> Sequence[bool]:
-        seen, these = self.delivered, set(messages)
-        if len(these) == len(messages) and seen.isdisjoint(these):  # as a rule
-            seen |= these
-            return [False] * len(messages)
-        before = []
-        for message in messages:
-            before.append(message in seen)
-            seen.add(message)
-        return before
 
     def rest(self, again: Iterator[Contents]) -> Iterator[pa.RecordBatch]:
         """The events of the spans that were held, with the names that the spans of ``again`` give to contexts."""
@@ -459,6 +456,19 @@ def _batch(event: str, times: Any, columns: dict[str, pa.Array]) -> pa.RecordBat
     if event in {"acknowledge", "ack_in_doubt"}:
         columns["scope"] = pa.repeat(pa.scalar("message", pa.string()), count)
     return batch_of(columns, count)
+
+
+def _seen_before(seen: set[str], messages: Sequence[str], times: Any) -> Any:
+    """For each of ``messages`` whether it was in ``seen`` by its time; they all are afterwards."""
+    these = set(messages)
+    before = np.zeros(len(messages), bool)
+    if len(these) == len(messages) and seen.isdisjoint(these):  # as a rule
+        seen |= these
+        return before
+    for place in np.argsort(times, kind="stable"):
+        before[place] = messages[place] in seen
+        seen.add(messages[place])
+    return before
 
 
 def _objects(column: pa.Array) -> Sequence[Any]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ackfsm.terms import Fault
 from ackfsm.text import in_words, moment, quoted
-from ackfsm.verify import Unrecorded, UnrecordedFault
+from ackfsm.verify import Findings, Unrecorded, UnrecordedFault
 from ackfsm.views._lines import hanging
 
 if TYPE_CHECKING:
@@ -45,23 +45,27 @@ _NAMED: Final = 30
 """Characters of a process's name."""
 
 
-def assumed_answer(unrecorded: Unrecorded | None) -> Iterator[RenderableType]:
+def assumed_answer(findings: Findings) -> Iterator[RenderableType]:
     """What the faults explain that the verdict rests on: a sentence, if there are any."""
+    unrecorded = findings.unrecorded
     if unrecorded is None or not unrecorded.assumed:
         return
+    unchecked = findings.explanation is not None and bool(findings.explanation.undecided)
     yield hanging(
-        _answer(unrecorded), {True: "bold green", False: "bold red", None: "bold yellow"}[unrecorded.explained]
+        _answer(unrecorded, unchecked=unchecked),
+        {True: "bold green", False: "bold red", None: "bold yellow"}[unrecorded.explained],
     )
     yield ""
 
 
-def _answer(unrecorded: Unrecorded) -> str:
+def _answer(unrecorded: Unrecorded, *, unchecked: bool) -> str:
     told = [f"{_messages(unrecorded.messages)} explained by {_sentence(unrecorded)}"] if unrecorded.timeline else []
     if unrecorded.unexplained:
         told.append(f"{_messages(unrecorded.unexplained)} explained by no unrecorded fault, however many")
     if unrecorded.undecided:
         told.append(f"{unrecorded.undecided:,} could not be decided")
-    return "; ".join(told) or "no unrecorded fault is needed to explain what was recorded"
+    what = "the messages that could be checked against the model" if unchecked else "what was recorded"
+    return "; ".join(told) or f"no unrecorded fault is needed to explain {what}"
 
 
 def hint(unrecorded: Unrecorded | None) -> Iterator[RenderableType]:

@@ -25,6 +25,7 @@ from ackfsm.views.story_words import (
     impossible_sentences,
     life_sentence,
     story_clock,
+    unit_of,
 )
 from ackfsm.views.times import Clock, clock_of
 from ackfsm.views.typed import Command
@@ -62,7 +63,7 @@ class _Lanes:
         moments = self._story.moments
         table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
         table.add_column("time", no_wrap=True, justify="right")
-        table.add_column("line", no_wrap=True, justify="right")
+        table.add_column(unit_of(self._story), no_wrap=True, justify="right")
         lanes = lanes_of(moments)
         room = width - max((len(self._clock(each.t)) for each in moments), default=4) - 4 - _digits(moments)
         if len(self._story.chapters) > 1:

@@ -20,6 +20,7 @@ __all__ = [
     "impossible_sentences",
     "life_sentence",
     "story_clock",
+    "unit_of",
 ]
 
 _NAMED: Final = 40
@@ -172,7 +173,8 @@ def _deliveries(chapter: Chapter, clock: Clock) -> Iterator[str]:
 
 
 def _flag(moment: Moment) -> str:
-    return " (flagged)" if "flagged" in moment.told else " (flag clear)" if "flag clear" in moment.told else ""
+    told = (each for each in ("flagged", "flag clear", "flag not recorded") if each in moment.told)
+    return "".join(f" ({each})" for each in told)
 
 
 def _processing(chapter: Chapter, clock: Clock) -> Iterator[str]:
@@ -228,7 +230,7 @@ def _excuse(story: Story, chapter: Chapter, clock: Clock) -> Iterator[str]:
     if not chapter.anomalies and chapter.impossible is None:
         return
     causes = {
-        f"{_cause(cause.name)}{f' at {clock.said(cause.t)} (line {cause.line})' if cause.t is not None else ''}": None
+        f"{_cause(cause.name)}{f' at {clock.said(cause.t)} ({unit_of(story)} {cause.line})' if cause.t is not None else ''}": None
         for each in chapter.anomalies
         for cause in each.causes
     }
@@ -246,6 +248,11 @@ def _excuse(story: Story, chapter: Chapter, clock: Clock) -> Iterator[str]:
     yield f"no fault after {clock.said(max(over))} explains it" if over else "no fault that is recorded explains it"
 
 
+def unit_of(story: Story) -> str:
+    """What the numbers of its moments count: lines, or events of what an import has made."""
+    return "event" if story.imported else "line"
+
+
 def impossible_sentences(story: Story, specification: Specification, clock: Clock) -> Iterator[str]:
     """What was impossible, and then what the model allows there instead."""
     why = story.chapters[0].impossible
@@ -254,7 +261,7 @@ def impossible_sentences(story: Story, specification: Specification, clock: Cloc
     name = quoted(why.message, _NAMED)
     if why.line is None or why.t is None:
         drained = story.chapters[0].drained
-        at = f" (line {drained.line}, {clock.said(drained.t)})" if drained is not None else ""
+        at = f" ({unit_of(story)} {drained.line}, {clock.said(drained.t)})" if drained is not None else ""
         beside = f" and {quoted(why.beside, _NAMED)}" if why.beside is not None else ""
         yield f"impossible: that nothing more became of {name}{beside} until the queue was empty{at}"
     else:
@@ -265,7 +272,7 @@ def impossible_sentences(story: Story, specification: Specification, clock: Cloc
         moment = next((each for each in story.moments if each.impossible), None)
         told = why.impossible if moment is None else moment.told
         who = "" if moment is None else f", {_called(moment.process)}"
-        yield f"impossible: line {why.line}, {clock.said(why.t)}{who}: {name} {told}{beside}"
+        yield f"impossible: {unit_of(story)} {why.line}, {clock.said(why.t)}{who}: {name} {told}{beside}"
     yield f"allowed there instead: {_instead(story, why, specification)}"
 
 

@@ -52,7 +52,7 @@ def verify_screen(  # noqa: PLR0913 - what is shown, and how
     """
     screen = Group(
         *_never(result),
-        *assumed_answer(result.findings.unrecorded),
+        *assumed_answer(result.findings),
         *_verdict(result, everything=everything),
         *hint(result.findings.unrecorded),
         *_rows(result, first, command),

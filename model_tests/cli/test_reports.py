@@ -224,12 +224,18 @@ def test_what_something_explains_is_not_counted_as_not_allowed(tmp_path: Path, r
 
     history = tmp_path / "two.jsonl"
     lines = [f"{json.dumps({'ackfsm_history': 1, 'config': {'profile': 'jms', 'resend_in_doubt': True}})}\n"]
-    lines += [line("p", "send", "m1"), line("nemesis", "fault", "", fault="producer_link_loss"), line("p", "in_doubt", "m1")]
+    lines += [
+        line("p", "send", "m1"),
+        line("nemesis", "fault", "", fault="producer_link_loss"),
+        line("p", "in_doubt", "m1"),
+    ]
     lines += [line("nemesis", "recovered", "", fault="producer_link_loss"), line("p", "resend", "m1")]
     lines += [line("p", "confirmed", "m1"), line("p", "send", "m2"), line("p", "confirmed", "m2")]
     for message in ("m1", "m1", "m2", "m2"):
         lines += [line("c", "delivered", message, redelivered=False), line("c", "processed", message)]
-    history.write_text("".join([*lines, line("nemesis", "drained", "")]).replace('"message": "", ', ""), encoding="utf-8")
+    history.write_text(
+        "".join([*lines, line("nemesis", "drained", "")]).replace('"message": "", ', ""), encoding="utf-8"
+    )
     code, found, reports = reported(history)
     anomaly = found["anomalies"]["unflagged_duplicate"]
     assert (code, anomaly["count"], anomaly["unexplained"]) == (1, 2, 1)
@@ -239,3 +245,15 @@ def test_what_something_explains_is_not_counted_as_not_allowed(tmp_path: Path, r
     its = [each for each in reports["prometheus"] if each.labels.get("anomaly") == "unflagged_duplicate"]
     counted = {each.labels["allowed"]: each.value for each in its if each.name == "ackfsm_anomalies"}
     assert counted == {"no": 1, "yes": 1}
+
+
+def test_no_line_of_a_log_is_accused_by_the_number_of_an_imported_event(tmp_path: Path, reported: Any) -> None:
+    mapping = yaml.safe_load((DATA / "imported" / "orders.yaml").read_text(encoding="utf-8"))
+    (tmp_path / "m.yaml").write_text(yaml.safe_dump({**mapping, "cannot_show": ["drained"]}), encoding="utf-8")
+    how = ["--format", "table", "--mapping", str(tmp_path / "m.yaml")]
+    code, _, reports = reported(*how, DATA / "imported" / "orders.csv")
+    assert code == 1
+    failed = [each for each in reports["sarif"].results if each.level.value == "error"]
+    assert failed and all(each.locations[0].physical_location.region is None for each in failed)
+    assert any("event " in each.message.text and "(imported)" in each.message.text for each in failed)
+    assert all(command[3] is None for command in reports["github"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm.cli import main
+from model_tests.support.places import DATA
 from model_tests.support.verify.named_histories import named_histories
 
 NAMED = named_histories()
@@ -83,3 +84,14 @@ def test_a_word_that_is_no_fault_is_refused(faults: str, capsys: pytest.CaptureF
     told = capsys.readouterr().err
     assert "--faults: there is no fault" in told
     assert "recorded, any, or some of broker_crash" in told
+
+
+def test_where_messages_could_not_be_checked_nothing_is_said_of_all_that_was_recorded(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    trace = str(DATA / "imports" / "orders-otlp.jsonl")
+    main(["verify", "--format", "otlp", "--profile", "rabbitmq", "--faults", "any", trace])
+    screen = _screen(capsys)
+    assert screen.startswith(
+        "no unrecorded fault is needed to explain the messages that could be checked against the model"
+    )

@@ -263,3 +263,24 @@ def test_odd_ids_are_found_and_shown(name: str, tmp_path: Path, capsys: pytest.C
     assert main(["verify", str(file)]) == 1
     (command,) = [each for each in _commands(capsys.readouterr().out) if "m1" not in each]
     assert _told(capsys, *command[2:], code=1) == said
+
+
+def test_a_flag_that_the_source_does_not_have_is_not_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = [
+        {"ackfsm_history": 1, "config": {"profile": "rabbitmq"}, "cannot_show": ["redelivered", "fault"]},
+        {"t": 1, "process": "p", "event": "send", "message": "m"},
+        {"t": 2, "process": "c", "event": "delivered", "message": "m", "redelivered": False},
+        {"t": 3, "process": "d", "event": "delivered", "message": "m", "redelivered": True},
+    ]
+    path = tmp_path / "h.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    told = " ".join(_told(capsys, str(path), "--message", "m", code=3).split())
+    assert "to d (flag not recorded)" in told
+    assert "delivered again, flag not recorded" in told
+    assert "(flagged)" not in told and "flag clear)" not in told
+
+
+def test_events_of_an_import_are_not_called_lines_of_its_log(capsys: pytest.CaptureFixture[str]) -> None:
+    log = ["--format", "table", "--mapping", str(DATA / "imported" / "orders.yaml")]
+    told = _told(capsys, *log, str(DATA / "imported" / "orders.csv"), "--message", "o-1002", code=3)
+    assert "event" in told and "line" not in told.replace("delivered", "")

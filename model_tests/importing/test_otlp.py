@@ -180,6 +180,30 @@ def test_messages_without_ids_are_named_by_their_contexts(told: Any) -> None:
     assert not problems.count
 
 
+def test_a_second_send_of_a_message_is_a_resend_by_time_and_not_by_place(told: Any) -> None:
+    """So is the delivery that was the second: spans are written when they end, and exported in any order."""
+    rows, _ = told(
+        span(1, "process", 300, 310, 5, **message("a")),
+        span(2, "send", 100, 110, 4, **message("a")),
+        span(3, "process", 200, 210, 5, **message("a")),
+        span(4, "send", 10, 20, 4, **message("a"), status={"code": 2}),
+        span(5, "send", 30, 40, 4, **message("b")),
+    )
+    assert sorted(events(rows, "t", "event", "message")) == [
+        (10, "send", "a"),
+        *((20, row["event"], "a") for row in rows if row["t"] == 20),
+        (30, "send", "b"),
+        (40, "confirmed", "b"),
+        (100, "resend", "a"),
+        (110, "confirmed", "a"),
+        *(
+            (t, event, "a")
+            for t, event in ((200, "delivered"), (210, "processed"), (300, "delivered"), (310, "processed"))
+        ),
+    ]
+    assert {row["t"]: row["redelivered"] for row in rows if row["event"] == "delivered"} == {200: False, 300: True}
+
+
 def test_an_id_that_one_side_knows_names_the_message_of_the_other(told: Any) -> None:
     rows, problems = told(
         span(1, "send", 10, 20, 4),
@@ -348,8 +372,8 @@ def test_attributes_in_another_order_or_twice_tell_the_same(told: Any) -> None:
     second["attributes"].reverse()
     third["attributes"] += span(0, None, 0, 0, **message("b"))["attributes"]
     rows, problems = told(first, {**span(1, None, 1, 2), "attributes": []}, second, third)
-    sends = [row for row in rows if row["event"] == "send"]
-    assert [(row["t"], row["message"], row["queue"]) for row in sends] == [
+    sends = [row for row in rows if row["event"] in {"send", "resend"}]
+    assert sorted((row["t"], row["message"], row["queue"]) for row in sends) == [
         (10, "a", "q"),
         (20, "a", "q"),
         (30, "b", "q"),

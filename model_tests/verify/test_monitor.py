@@ -125,15 +125,53 @@ def test_nothing_is_told_of_a_message_until_its_lines_had_time_to_come() -> None
     assert watched.alerts == []
 
 
-def test_what_comes_after_a_life_was_over_is_late() -> None:
-    watched = Watched()
+def after_its_life(*later: Event, **fields: object) -> Watched:
+    """A message whose life was plain and over, and what is told of it later."""
+    watched = Watched(**fields)  # type: ignore[arg-type]
     for batch in in_batches(ordinary(300), 400):
         watched.take(batch)
-    again = {"t": 9_000, "process": "c", "event": "delivered", "redelivered": False, "message": "m7", "queue": "q"}
-    watched.take([again])
+    watched.take(
+        [
+            {"t": 9_000 + place, "process": "c", "message": "m7", "queue": "q", **each}
+            for place, each in enumerate(later)
+        ]
+    )
+    return watched
+
+
+def test_what_comes_after_a_life_was_over_is_late() -> None:
+    watched = after_its_life({"event": "processed"})
     assert watched.kinds == [("m7", "late", "unknown")]
-    assert watched.alerts[0].why.startswith("delivered, unflagged after its life was over")
+    assert watched.alerts[0].why.startswith("processed after its life was over")
     assert watched.state.late == 1
+
+
+@pytest.mark.parametrize(("flag", "kind"), [(False, "unflagged_duplicate"), (True, "duplicate")])
+def test_another_delivery_after_a_life_was_over_is_an_alert_of_its_own(flag: bool, kind: str) -> None:  # noqa: FBT001
+    """Whatever else is told of it: nothing that is known allows it, and so nothing else is needed to judge it."""
+    again: Event = {"event": "delivered", "redelivered": flag}
+    watched = after_its_life(again, {"event": "processed"}, {"event": "acknowledge", "scope": "session"})
+    assert watched.kinds == [("m7", kind, "invalid")]
+    assert watched.alerts[0].why.startswith("its life was over, and no fault that is known allows")
+
+
+def test_another_delivery_that_a_fault_may_have_brought_about_is_open() -> None:
+    crash: Event = {"t": 8_990, "process": "c", "event": "fault", "fault": "consumer_crash", "message": None}
+    watched = after_its_life(crash, {"event": "delivered", "redelivered": True})
+    assert watched.kinds == [("m7", "duplicate", "unknown")]
+
+
+def test_the_first_delivery_of_what_was_refused_is_late_and_no_second_one() -> None:
+    watched = Watched(horizon=6_000)
+    refused = [{"t": 1, "process": "p", "event": "send"}, {"t": 2, "process": "p", "event": "rejected"}]
+    watched.take([{"message": "no", "queue": "q", **each} for each in refused])
+    for batch in in_batches(_later(ordinary(1_000), 100), 300):
+        watched.take(batch)
+    last = max(int(each["t"]) for each in _later(ordinary(1_000), 100))
+    watched.take(
+        [{"t": last, "process": "c", "event": "delivered", "redelivered": False, "message": "no", "queue": "q"}]
+    )
+    assert [kind for name, kind, _ in watched.kinds if name == "no"] == ["late"]
 
 
 def test_what_never_comes_to_rest_is_overdue_and_forgotten() -> None:

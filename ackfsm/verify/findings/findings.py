@@ -108,6 +108,7 @@ class Findings:
         queues: the configurations of the queues that have one of their own, by name.
         parts: if there are such queues, the findings of each configuration, of which the others are the sums.
         unshown: the events and fields that its source cannot show, and that something hangs on.
+        imported: whether it was made of a log of another format, so that its lines are events and not lines of that.
         cost: what it took to find them.
     """
 
@@ -134,6 +135,7 @@ class Findings:
     queues: Mapping[str, Configuration] = dataclasses.field(default_factory=dict)
     parts: tuple[Part, ...] = ()
     unshown: tuple[str, ...] = ()
+    imported: bool = False
     cost: Cost = dataclasses.field(default_factory=lambda: Cost(), compare=False)  # noqa: PLW0108 - it is defined below
 
     @property

@@ -43,7 +43,7 @@ class Result:
     violated: tuple[Anomaly, ...] = ()
 
     def apart(self, anomaly: Anomaly) -> Mapping[bool | None, int]:
-        """How many of those found with ``anomaly`` are allowed, not allowed, and (``None``) undecided; all if none is found.
+        """How many of those found with ``anomaly`` are allowed, not allowed, and (``None``) undecided.
 
         What something in the past of its message explains is allowed, though others with the anomaly are not.
         """

@@ -16,9 +16,11 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from ackfsm import explore
 from ackfsm.history_format import EVENTS, Event
 from ackfsm.terms import Anomaly
 from ackfsm.verify.conformance.messages import Conformance
+from ackfsm.verify.context.queues import configurations_of
 from ackfsm.verify.events import kernel
 from ackfsm.verify.events.arrays import Ints, Mask, among
 from ackfsm.verify.events.columns import ABSENT, Encoded, concatenated
@@ -70,7 +72,8 @@ class State:
     Attributes:
         latest: the greatest time that was read.
         rows: the lines that are kept, in their order.
-        over: hashes of the ids of the messages that were counted or forgotten, ascending, and when.
+        over, over_since, over_delivered: hashes of the ids of the messages that were counted or forgotten, ascending, when,
+            and whether an application had been delivered the message.
         told: what was told already, of messages that are kept.
         events, messages: how many were read, and how many of these were counted or forgotten.
         parse_errors: how many lines were no events.
@@ -81,6 +84,7 @@ class State:
     rows: Encoded | None = None
     over: Hashes = dataclasses.field(default_factory=lambda: _NO_HASHES)
     over_since: Ints = dataclasses.field(default_factory=lambda: _NO_TIMES)
+    over_delivered: Mask = dataclasses.field(default_factory=lambda: np.empty(0, bool))
     told: frozenset[tuple[str, str]] = frozenset()
     events: int = 0
     messages: int = 0
@@ -90,7 +94,7 @@ class State:
 
     def saved(self) -> Mapping[str, pa.Table]:
         """The state as tables, of which :meth:`loaded` makes it again."""
-        over = pa.table({"hash": self.over, "since": self.over_since})
+        over = pa.table({"hash": self.over, "since": self.over_since, "delivered": self.over_delivered})
         numbers = {name: getattr(self, name) for name in _COUNTED}
         kept = None if self.rows is None else len(self.rows)
         text = json.dumps({**numbers, "told": sorted(self.told), "rows": kept})
@@ -110,6 +114,7 @@ class State:
             rows=None if rows is None else _encoded(rows.combine_chunks()),
             over=over["hash"].to_numpy(),
             over_since=over["since"].to_numpy(),
+            over_delivered=over["delivered"].to_numpy(zero_copy_only=False),
             told=frozenset((name, kind) for name, kind in values.pop("told")),
             **values,
         )
@@ -169,8 +174,8 @@ class _Batch:
     ) -> None:
         self._state, self._each = state, each
         self._own = folder.with_chunks(lambda _: Chunk(place=0, events=state.rows))
-        self.late: dict[int, tuple[str | None, str]] = {}
-        """Messages that were over, by their hashes: the id, and what was told of it; of a second plain life neither."""
+        self.late: dict[int, _Late] = {}
+        """What was told of messages that were over, by their hashes: a delivery if there is one, else the last line."""
         self.unreadable: dict[int, int] = {}
         """How many lines are no events, by the number of their chunk."""
 
@@ -185,7 +190,7 @@ class _Batch:
         self.unreadable[summary.place] = summary.chunk.unreadable_count
         summary = dataclasses.replace(summary, chunk=dataclasses.replace(summary.chunk, victims=()))
         for each in summary.messages[among(summary.messages, over)].tolist():
-            self.late.setdefault(each, (None, "a whole life"))
+            self.late.setdefault(each, _Late(told="a whole life"))
         residue = summary.residue
         if residue is None or not len(over):
             return summary
@@ -197,17 +202,43 @@ class _Batch:
         codes = _codes(message)
         kept = ~(np.append(late, False)[codes])
         for row in np.flatnonzero(~kept).tolist():
-            code = codes[row]
-            self.late[int(hashes[code])] = (message.dictionary[int(code)].as_py(), _told_by(residue.rows, row))
+            code = int(codes[row])
+            before = self.late.get(int(hashes[code]))
+            if before is None or before.again is None:
+                self.late[int(hashes[code])] = self._late(
+                    residue.rows, row, int(hashes[code]), message.dictionary[code]
+                )
         rows = dataclasses.replace(residue, rows=_taken(residue.rows, kept), marks=residue.marks[kept])
         return dataclasses.replace(summary, residue=rows)
 
+    def _late(self, rows: Encoded, row: int, hashed: int, name: pa.Scalar) -> _Late:
+        event, flag = EVENTS[rows.numbers["event"][row]], int(rows.numbers["redelivered"][row])
+        place = np.searchsorted(self._state.over, np.uint64(hashed))
+        again = event is Event.DELIVERED and bool(self._state.over_delivered[place])
+        queue = rows.named["queue"][row].as_py()
+        told = f"{event}{_FLAGS.get(flag, '') if event is Event.DELIVERED else ''}"
+        return _Late(message=name.as_py(), told=told, again=_AGAIN[flag == 1] if again else None, queue=queue)
 
-def _told_by(rows: Encoded, row: int) -> str:
-    """What a line tells, in words."""
-    event = EVENTS[rows.numbers["event"][row]]
-    flag = {0: ", unflagged", 1: ", flagged"}.get(int(rows.numbers["redelivered"][row]), "")
-    return f"{event}{flag if event is Event.DELIVERED else ''}"
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Late:
+    """What was told of a message that was over.
+
+    Attributes:
+        message: its id; ``None`` of a second plain life.
+        told: what the line tells, in words.
+        again: the anomaly that it is, if the line is a delivery and there was one before.
+        queue: that of the line, if it names one.
+    """
+
+    told: str
+    message: str | None = None
+    again: Anomaly | None = None
+    queue: str | None = None
+
+
+_FLAGS: Final = {0: ", unflagged", 1: ", flagged"}
+_AGAIN: Final = {False: Anomaly.UNFLAGGED_DUPLICATE, True: Anomaly.DUPLICATE}
 
 
 def _codes(column: pa.DictionaryArray) -> Ints:
@@ -239,6 +270,7 @@ class _After:
 
     def __init__(self, state: State, outcome: Folded, folder: Folder, delay: int, horizon: int) -> None:
         self._state, self._outcome, self._specification = state, outcome, folder.asked.specification
+        self._configurations = configurations_of(folder.asked.configuration)
         residues = [each.residue.rows for each in outcome.summaries if each.residue is not None]
         self._rows = concatenated(residues)
         self._events = outcome.events
@@ -248,7 +280,7 @@ class _After:
         self._last = np.full(self._events.count_of("message"), -1, np.int64)
         np.maximum.at(self._last, self._events.message[rows], self._events.t[rows])
 
-    def told(self, late: Mapping[int, tuple[str | None, str]]) -> tuple[State, tuple[Alert, ...]]:
+    def told(self, late: Mapping[int, _Late]) -> tuple[State, tuple[Alert, ...]]:
         """The state after it, and what is new; ``late`` as :class:`_Batch` has it."""
         state, summaries = self._state, self._outcome.summaries
         forgotten = np.flatnonzero((self._last >= 0) & (self._last < self._since))
@@ -260,12 +292,9 @@ class _After:
                 Alert(t=int(self._last[m]), message=self._name(m), kind=OVERDUE, verdict="unknown", why=_OVERDUE)
                 for m in overdue.tolist()
             ),
-            *(
-                Alert(t=self._latest, message=name, kind=LATE, verdict="unknown", why=f"{told} {_LATE}")
-                for name, told in late.values()
-            ),
+            *map(self._late, late.values()),
         ]
-        over, over_since = self._over(forgotten)
+        over, over_since, over_delivered = self._over(forgotten)
         left = sum(len(each.messages) for each in summaries)
         return (
             State(
@@ -273,6 +302,7 @@ class _After:
                 rows=self._kept(forgotten),
                 over=over,
                 over_since=over_since,
+                over_delivered=over_delivered,
                 told=self._remembered(alerts, forgotten),
                 events=state.events + sum(each.events for each in summaries if each.place > 0),
                 messages=state.messages + left + len(forgotten),
@@ -282,6 +312,21 @@ class _After:
             ),
             tuple(alerts),
         )
+
+    def _late(self, late: _Late) -> Alert:
+        """What a line about a message tells that was over; a second delivery is judged by what its kind is allowed."""
+        alert = functools.partial(Alert, t=self._latest, message=late.message)
+        if late.again is None:
+            return alert(kind=LATE, verdict="unknown", why=f"{late.told} {_LATE}")
+        configuration = self._configurations.of_queues.get(late.queue or "", self._configurations.general)
+        if configuration is None:
+            return alert(kind=str(late.again), verdict="unknown", why="no configuration is known")
+        findings = self._outcome.findings
+        faults = {*findings.faults, *findings.broken}
+        answers = explore.allowed(self._specification, configuration, faults, actions=findings.actions)
+        if answers[late.again] is False:
+            return alert(kind=str(late.again), verdict="invalid", why=_AGAIN_FOR_NOTHING)
+        return alert(kind=str(late.again), verdict="unknown", why=_AGAIN_PERHAPS)
 
     def _name(self, code: int, kind: str = "") -> str:
         """The id of a message, or the name of a transaction, that may have what is of this ``kind``."""
@@ -361,17 +406,18 @@ class _After:
     def _result(self) -> Result:
         return verdict(self._outcome.findings, self._specification)
 
-    def _over(self, forgotten: Ints) -> tuple[Hashes, Ints]:
-        """The hashes of what is over, without those of twice the horizon ago."""
-        state = self._state
+    def _over(self, forgotten: Ints) -> tuple[Hashes, Ints, Mask]:
+        """The hashes of what is over, since when, and whether delivered, without those of twice the horizon ago."""
+        state, summaries = self._state, self._outcome.summaries
         names = self._events.names["message"].take(pa.array(forgotten))
-        new = np.concatenate([hashes_of(names), *(each.messages for each in self._outcome.summaries)])
-        hashes = np.concatenate([state.over, new])
-        since = np.concatenate([state.over_since, np.full(len(new), self._latest)])
-        hashes, first = np.unique(hashes, return_index=True)
-        since = since[first]
+        plain = [each.messages for each in summaries]  # an application was delivered each of them
+        had = np.isin(forgotten, self._events.message[self._events.places(Event.DELIVERED)])
+        new = np.concatenate([hashes_of(names), *plain])
+        hashes, first = np.unique(np.concatenate([state.over, new]), return_index=True)
+        since = np.concatenate([state.over_since, np.full(len(new), self._latest)])[first]
+        delivered = np.concatenate([state.over_delivered, had, np.ones(len(new) - len(had), bool)])[first]
         kept = since >= self._since
-        return hashes[kept], since[kept]
+        return hashes[kept], since[kept], delivered[kept]
 
     def _kept(self, forgotten: Ints) -> Encoded:
         """The rows of what is not forgotten, and of faults that last."""
@@ -437,4 +483,8 @@ CONTRADICTION: Final = "contradiction"
 _ENDS: Final = (Event.PROCESSED, Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED, Event.ROLLED_BACK)
 _WITH_ANOTHER: Final = "together with another message it does not conform to the model"
 _LATE: Final = "after its life was over and it had been forgotten"
+_AGAIN_FOR_NOTHING: Final = "its life was over, and no fault that is known allows another delivery"
+_AGAIN_PERHAPS: Final = (
+    "its life was over and is forgotten, so that a fault may have brought this delivery about or not"
+)
 _OVERDUE: Final = "it had not come to rest when nothing had been told of it for so long that it was forgotten"

@@ -161,8 +161,8 @@ class Examination:
         return dataclasses.replace(self, findings=dataclasses.replace(self.findings, engine=engine))
 
     def named(self, history: str) -> Examination:
-        """The same of what is called ``history``: it was read from a copy of it."""
-        return dataclasses.replace(self, findings=dataclasses.replace(self.findings, history=history))
+        """The same of a log that is called ``history``, of which what was read was made."""
+        return dataclasses.replace(self, findings=dataclasses.replace(self.findings, history=history, imported=True))
 
     def result_tables(self, result: Result) -> ResultTables:
         """What ``result``, the verdict on :attr:`findings`, says of each message that was kept in memory."""

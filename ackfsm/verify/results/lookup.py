@@ -56,10 +56,12 @@ class Lookup:
     Attributes:
         events: the history.
         elsewhere: the names of processes that took messages of a queue of which the events tell nothing, by queue.
+        tells_flags: whether the flags of deliveries were recorded, and not made up by who wrote the history.
     """
 
     events: Events
     elsewhere: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
+    tells_flags: bool = True
 
     @functools.cached_property
     def sends(self) -> Sends:

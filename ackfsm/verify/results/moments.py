@@ -220,6 +220,8 @@ class _Teller:
 
     def delivered(self, row: int) -> str:
         again = " again" if self.lookup.first_delivered[self.events.message[row]] < row else ""
+        if not self.lookup.tells_flags:
+            return f"delivered{again}, flag not recorded" if again else "delivered"
         flag = ", flagged" if self.events.redelivered[row] == 1 else ", flag clear" if again else ""
         return f"delivered{again}{flag}"
 

@@ -69,7 +69,7 @@ class Stories:
 
     @functools.cached_property
     def _lookup(self) -> Lookup:
-        return Lookup(self._events, self.elsewhere)
+        return Lookup(self._events, self.elsewhere, tells_flags="redelivered" not in self.result.findings.unshown)
 
     @functools.cached_property
     def _spans(self) -> tuple[FaultSpan, ...]:
@@ -137,6 +137,7 @@ class Stories:
             configuration=part,
             would_explain=self._would_explain(first),
             why_together=why,
+            imported=self.result.findings.imported,
         )
 
     def _judgement(self, message: int) -> Judgement:

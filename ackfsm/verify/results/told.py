@@ -122,6 +122,7 @@ class Story:
 
     Attributes:
         history: where it was read from.
+        imported: whether lines are events of an import, and not lines of the log that has this name.
         begun: the time of the first line of the history, nanoseconds.
         chapters: the message, and perhaps another one.
         moments: the lines that tell of any of them, in the order in which they are judged.
@@ -140,6 +141,7 @@ class Story:
     configuration: Configuration | None
     would_explain: tuple[str, ...] = ()
     why_together: str = ""
+    imported: bool = False
 
     @property
     def verdict(self) -> Verdict:

@@ -40,7 +40,8 @@ class Place:
 
     Attributes:
         message: its id.
-        line: the first line that tells of it, or the first impossible one; ``None`` if none does.
+        line: the first line that tells of it, or the first impossible one; ``None`` if none does, or if the history was made of
+            a log whose lines are other ones.
         told: what is wrong there, a sentence.
     """
 
@@ -139,9 +140,7 @@ class _Asked:
             told=f"{unnamed:,} {'message does' if unnamed == 1 else 'messages do'} not conform to the model"
             + (" unless a line is missing" if unnamed and unread else ""),
             places=tuple(
-                Place(message=each.message, line=each.line, told=str(each))
-                for each in self._contradicted()
-                if not each.anomalies
+                self._place(each.message, each.line, str(each)) for each in self._contradicted() if not each.anomalies
             )[:_PLACES],
         )
 
@@ -188,15 +187,19 @@ class _Asked:
         its = self.rows.filter(mask).select(["message", "transaction", "first_line"])
         contradicted = {each.message: each for each in self._contradicted()}
         first = its.sort_by("first_line").slice(0, _PLACES).to_pylist()
-        return tuple(_place(anomaly, row, contradicted) for row in first)
+        return tuple(self._place_of(anomaly, row, contradicted) for row in first)
 
+    def _place_of(self, anomaly: Anomaly, row: Mapping[str, Any], contradicted: Mapping[str, Any]) -> Place:
+        impossible = contradicted.get(row["message"])
+        told = occurrence_to(anomaly, row["transaction"] or row["message"])
+        if impossible is not None and impossible.line is not None:
+            return self._place(row["message"], impossible.line, f"{told} ({impossible})")
+        return self._place(row["message"], row["first_line"], told)
 
-def _place(anomaly: Anomaly, row: Mapping[str, Any], contradicted: Mapping[str, Any]) -> Place:
-    impossible = contradicted.get(row["message"])
-    told = occurrence_to(anomaly, row["transaction"] or row["message"])
-    if impossible is not None and impossible.line is not None:
-        return Place(message=row["message"], line=impossible.line, told=f"{told} ({impossible})")
-    return Place(message=row["message"], line=row["first_line"], told=told)
+    def _place(self, message: str, line: int | None, told: str) -> Place:
+        if self.result.findings.imported and line is not None:
+            return Place(message=message, line=None, told=f"{told.replace(f'line {line}', f'event {line}')} (imported)")
+        return Place(message=message, line=line, told=told)
 
 
 def _told(finding: Finding, apart: Mapping[bool | None, int]) -> str:
