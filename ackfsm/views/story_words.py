@@ -229,8 +229,9 @@ def _excuse(story: Story, chapter: Chapter, clock: Clock) -> Iterator[str]:
     """What excuses what is wrong with a message, or that nothing does."""
     if not chapter.anomalies and chapter.impossible is None:
         return
+    unit = unit_of(story)
     causes = {
-        f"{_cause(cause.name)}{f' at {clock.said(cause.t)} ({unit_of(story)} {cause.line})' if cause.t is not None else ''}": None
+        f"{_cause(cause.name)}{f' at {clock.said(cause.t)} ({unit} {cause.line})' if cause.t is not None else ''}": None
         for each in chapter.anomalies
         for cause in each.causes
     }

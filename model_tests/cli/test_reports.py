@@ -254,6 +254,7 @@ def test_no_line_of_a_log_is_accused_by_the_number_of_an_imported_event(tmp_path
     code, _, reports = reported(*how, DATA / "imported" / "orders.csv")
     assert code == 1
     failed = [each for each in reports["sarif"].results if each.level.value == "error"]
-    assert failed and all(each.locations[0].physical_location.region is None for each in failed)
+    assert failed
+    assert all(each.locations[0].physical_location.region is None for each in failed)
     assert any("event " in each.message.text and "(imported)" in each.message.text for each in failed)
     assert all(command[3] is None for command in reports["github"])

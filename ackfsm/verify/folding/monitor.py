@@ -72,8 +72,8 @@ class State:
     Attributes:
         latest: the greatest time that was read.
         rows: the lines that are kept, in their order.
-        over, over_since, over_delivered: hashes of the ids of the messages that were counted or forgotten, ascending, when,
-            and whether an application had been delivered the message.
+        over, over_since, over_delivered: hashes of the ids of the messages that were counted or forgotten, ascending,
+            when that was, and whether an application had been delivered the message.
         told: what was told already, of messages that are kept.
         events, messages: how many were read, and how many of these were counted or forgotten.
         parse_errors: how many lines were no events.
@@ -484,7 +484,5 @@ _ENDS: Final = (Event.PROCESSED, Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTE
 _WITH_ANOTHER: Final = "together with another message it does not conform to the model"
 _LATE: Final = "after its life was over and it had been forgotten"
 _AGAIN_FOR_NOTHING: Final = "its life was over, and no fault that is known allows another delivery"
-_AGAIN_PERHAPS: Final = (
-    "its life was over and is forgotten, so that a fault may have brought this delivery about or not"
-)
+_AGAIN_PERHAPS: Final = "its life was over and is forgotten, so that nobody can tell whether a fault explains it"
 _OVERDUE: Final = "it had not come to rest when nothing had been told of it for so long that it was forgotten"

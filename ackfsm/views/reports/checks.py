@@ -40,8 +40,8 @@ class Place:
 
     Attributes:
         message: its id.
-        line: the first line that tells of it, or the first impossible one; ``None`` if none does, or if the history was made of
-            a log whose lines are other ones.
+        line: the first line that tells of it, or the first impossible one; ``None`` if none does, or if the history was
+            made of a log whose lines are other ones.
         told: what is wrong there, a sentence.
     """
 
