@@ -45,10 +45,12 @@ __all__ = [
     "TransactionJournalling",
     "UnwindowedConfirm",
     "Verdict",
+    "Written",
     "check_names",
     "check_number",
     "is_optional",
     "key_type",
+    "legal_values",
     "parse_value",
 ]
 
@@ -251,6 +253,12 @@ class ReceiverSettles(StrEnum):
     SECOND = "second"
 
 
+class Written(StrEnum):
+    """What an answer of the broker may also wait for, beside the sync (true) and nothing (false): the write."""
+
+    WRITTEN = "written"
+
+
 class Fault(StrEnum):
     """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
 
@@ -303,7 +311,9 @@ class Configuration:
 
     There are no defaults here: a profile (``spec/profiles``) supplies them, see
     :meth:`ackfsm.tables.Specification.configure`.  ``publish_window`` and ``confirm_threshold`` count
-    messages, ``None`` means that there is none; ``prefetch`` counts messages, 0 means no
+    messages, ``None`` means that there is none; ``journal_sync_non_transactional`` and
+    ``journal_sync_transactional`` say what an answer waits for: the sync (true), the write (:class:`Written`)
+    or nothing (false); ``prefetch`` counts messages, 0 means no
     bound; ``max_delivery_attempts`` 0 means no limit.  ``delivery_count_persisted`` says
     whether the count outlives the broker (where the redelivered mark does),
     ``undelivered_marks_redelivered`` whether a dispatch that reached no application marks
@@ -339,8 +349,8 @@ class Configuration:
     confirm_timer: bool
     ack_immediately: bool
     ack_event_mode: AckEventMode
-    journal_sync_non_transactional: bool
-    journal_sync_transactional: bool
+    journal_sync_non_transactional: bool | Written
+    journal_sync_transactional: bool | Written
     block_on_acknowledge: bool
     queue_durable: bool
     destination: Destination
@@ -408,22 +418,34 @@ _TYPES: Mapping[str, object] = types.MappingProxyType({**typing.get_type_hints(C
 
 
 def key_type(key: str) -> type[StrEnum | bool | int]:
-    """The type of a configuration key's value (``int`` also where ``None`` is allowed).
+    """The type of a configuration key's value (``int`` also where ``None`` is allowed, ``bool`` also beside words).
 
     Raises :class:`InputError` for a key that does not exist.
     """
     if key not in _TYPES:
         remedy = meant(key, _TYPES) or "; `ackfsm where` shows all of them"
         raise InputError(f"there is no setting {quoted(key)}{remedy}")
-    hint = _TYPES[key]
-    if isinstance(hint, type) and issubclass(hint, (StrEnum, bool, int)):
-        return hint
-    return int
+    return _kinds(key)[0]
 
 
 def is_optional(key: str) -> bool:
     """Whether the value of a configuration key may be ``None``."""
-    return not isinstance(_TYPES[key], type)
+    return types.NoneType in _kinds(key)
+
+
+def legal_values(key: str) -> tuple[StrEnum | bool, ...]:
+    """All values of a configuration key, true before false; of a number, which has no list of them, none.
+
+    Raises :class:`InputError` for a key that does not exist.
+    """
+    key_type(key)
+    kinds: list[typing.Any] = [(True, False) if kind is bool else kind for kind in _kinds(key)]
+    return tuple(value for kind in kinds if isinstance(kind, tuple) or issubclass(kind, StrEnum) for value in kind)
+
+
+def _kinds(key: str) -> tuple[type, ...]:
+    """The types of a key's value; the first is that of all numbers, or of true and false."""
+    return typing.get_args(_TYPES[key]) or (typing.cast("type", _TYPES[key]),)
 
 
 def parse_value(key: str, value: object) -> StrEnum | bool | int | None:
@@ -437,6 +459,10 @@ def parse_value(key: str, value: object) -> StrEnum | bool | int | None:
     if kind is bool:
         return _boolean(key, value)
     return _count(key, value)
+
+
+_SPELLED: Mapping[str, bool] = types.MappingProxyType({"synced": True, "nothing": False})
+"""What an answer waits for, as a word, for the settings that also know :class:`Written`."""
 
 
 def _told(value: object) -> str:
@@ -455,12 +481,13 @@ def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
         raise InputError(f"{key} cannot be {_told(value)}{hint}; it is one of {legal}") from None
 
 
-def _boolean(key: str, value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in {"true", "false"}:
-        return value.lower() == "true"
-    raise InputError(f"{key} cannot be {_told(value)}{meant(value, ('true', 'false'))}; it is true or false")
+def _boolean(key: str, value: object) -> StrEnum | bool:
+    legal = legal_values(key)
+    words = {str(each).lower(): each for each in legal} | (_SPELLED if len(legal) > len(_SPELLED) else {})
+    if isinstance(value, (bool, str)) and str(value).lower() in words:
+        return words[str(value).lower()]
+    *first, last = words
+    raise InputError(f"{key} cannot be {_told(value)}{meant(value, words)}; it is {', '.join(first)} or {last}")
 
 
 _LEAST = {"confirm_threshold": 1}

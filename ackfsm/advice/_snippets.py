@@ -347,7 +347,7 @@ class _Page:
         """The vendor's value for what the settings are, which :meth:`VendorAlias.assigned` turns into them."""
         settings = {key: self.values[key] for key in alias.keys}
         for written, meaning in alias.values.items():
-            if meaning and dict(meaning) == settings:
+            if meaning and meaning.items() <= settings.items():
                 return written
         if line.value is not None:
             return self._filled(line, line.value, {})

@@ -10,7 +10,7 @@ from typing import Any
 
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
-from ackfsm.terms import Configuration, Fault, InputError, key_type
+from ackfsm.terms import Configuration, Fault, InputError, legal_values
 
 __all__ = ["Scope", "configurations", "read_bounds", "read_scope"]
 
@@ -84,11 +84,8 @@ def _product(group: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _values(key: str, value: Any) -> list[Any]:
     if value != _ANY:
         return value if isinstance(value, list) else [value]
-    kind = key_type(key)
-    if kind is bool:
-        return [True, False]
-    if issubclass(kind, StrEnum):
-        return [member.value for member in kind]
+    if values := legal_values(key):
+        return [value.value if isinstance(value, StrEnum) else value for value in values]
     raise InputError(f"{key} is a number; a claim has to list the numbers that it speaks of")
 
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ackfsm.cli._groups import commands_of
-from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError, Profile, key_type
+from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError, Profile, legal_values
 
 if TYPE_CHECKING:
     from ackfsm.tables import ProfileTable
@@ -70,11 +70,10 @@ def _settings(prefix: str, **_: Any) -> list[str]:
         own = [] if any(each.startswith(prefix) for each in keys) else _own_names()
         return [f"{each}=" for each in (*keys, *own)]
     try:
-        kind = key_type(key)
+        values = legal_values(key)
     except InputError:
         return []
-    values = ["true", "false"] if kind is bool else [each.value for each in kind] if issubclass(kind, StrEnum) else []
-    return [f"{key}={value}" for value in values]
+    return [f"{key}={str(value).lower() if isinstance(value, bool) else value}" for value in values]
 
 
 def _dimensions(prefix: str, **more: Any) -> list[str]:

@@ -24,8 +24,8 @@ from ackfsm.tables import (
     format_value,
     read_form,
 )
-from ackfsm.terms import Anomaly, Configuration, InputError, Profile, key_type, parse_value
-from ackfsm.text import meant, quoted
+from ackfsm.terms import Anomaly, Configuration, InputError, Profile, key_type, legal_values, parse_value
+from ackfsm.text import in_words, meant, quoted
 
 __all__ = ["BASELINES", "Answer", "Lookup", "Reference"]
 
@@ -558,10 +558,10 @@ def _means(word: str, value: str) -> bool:
 
 
 def _legal(key: str) -> str:
-    kind = key_type(key)
-    if issubclass(kind, StrEnum):
-        return ", ".join(member.value for member in kind)
-    return "true or false" if kind is bool else "a whole number"
+    if members := _members(key):
+        return ", ".join(members)
+    values = [format_value(value) for value in legal_values(key)]
+    return in_words(values, "or") if values else "a whole number"
 
 
 def _difference(own: VendorAlias, lead: str) -> str:

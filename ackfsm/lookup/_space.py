@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from enum import StrEnum
 from typing import Any, Final
 
 from ackfsm.lookup._cells import Cell, TableRow
 from ackfsm.tables import Specification, Value
-from ackfsm.terms import Configuration, Fault, InputError, Profile, is_optional, key_type
+from ackfsm.terms import Configuration, Fault, InputError, Profile, is_optional, legal_values
 
 __all__ = ["Difference", "Space"]
 
@@ -95,12 +94,7 @@ class Space:
 
     def values(self, key: str) -> tuple[Value, ...]:
         """The values of a setting; of a number those that conditions tell apart (none, 0, 1)."""
-        kind = key_type(key)
-        if issubclass(kind, StrEnum):
-            return tuple(kind)
-        if kind is bool:
-            return (False, True)
-        return (None, 1) if is_optional(key) else (0, 1)
+        return legal_values(key) or ((None, 1) if is_optional(key) else (0, 1))
 
     def differences(self, cells: Iterable[Cell], key: str, value: Value, other: Value) -> Iterator[Difference]:
         """Where ``key`` at ``value`` has a row with another outcome than at ``other``.

@@ -10,7 +10,8 @@ import pyarrow as pa
 from pyarrow import parquet as pq
 
 from ackfsm.matrix._result import AnyNumber, Cell, Matrix
-from ackfsm.terms import Anomaly, Configuration, is_optional, key_type
+from ackfsm.tables import format_value
+from ackfsm.terms import Anomaly, Configuration, is_optional, key_type, legal_values
 
 __all__ = ["parquet"]
 
@@ -20,9 +21,13 @@ _ROWS_A_GROUP = 1 << 16
 
 
 def _setting(key: str) -> pa.Field:
-    kind = key_type(key)
-    type_ = _WORD if issubclass(kind, StrEnum) else pa.bool_() if kind is bool else pa.int64()
+    type_ = _WORD if _is_word(key) else pa.bool_() if key_type(key) is bool else pa.int64()
     return pa.field(key, type_, nullable=is_optional(key))
+
+
+def _is_word(key: str) -> bool:
+    """Whether some value of it is a word."""
+    return any(isinstance(value, StrEnum) for value in legal_values(key))
 
 
 def _schema(*, any_number: bool) -> pa.Schema:
@@ -76,7 +81,8 @@ def _batch(cells: Sequence[Cell], matrix: Matrix, schema: pa.Schema) -> pa.Recor
     anomalies = matrix.anomalies
     settings = cells[0].configuration.as_dict()
     columns: dict[str, list[object]] = {
-        key: [value for _ in cells for _ in anomalies] for key, value in settings.items()
+        key: [format_value(value) if _is_word(key) else value for _ in cells for _ in anomalies]
+        for key, value in settings.items()
     }
     of_cells = [_cell(cell, matrix.plan.messages) for cell in cells]
     columns |= {key: [cell[key] for cell in of_cells for _ in anomalies] for key in of_cells[0]}

@@ -132,22 +132,23 @@ def parse_condition(text: str, named: Mapping[str, Condition]) -> Condition:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kind:
-    """The type of a name: what it may be compared with."""
+    """The type of a name: what it may be compared with, ``words`` beside true and false."""
 
     of: type
     optional: bool = False
+    words: tuple[str, ...] = ()
 
     def admits(self, value: object) -> bool:
         if value is None:
             return self.optional
         if issubclass(self.of, StrEnum):
             return value in set(self.of)
-        return type(value) is self.of
+        return type(value) is self.of or value in self.words
 
     def legal(self) -> str:
         if issubclass(self.of, StrEnum):
             return ", ".join(member.value for member in self.of)
-        words = "True or False" if self.of is bool else "a whole number"
+        words = ", ".join(["True or False" if self.of is bool else "a whole number", *self.words])
         return f"{words} or None" if self.optional else words
 
 
@@ -218,7 +219,9 @@ def _kind(name: ast.Name, named: Mapping[str, Condition]) -> _Kind:
     if name.id == "profile":
         raise ValueError("a table reads settings, not the profile; give what the system does a setting of its own")
     try:
-        return _Kind(terms.key_type(name.id), terms.is_optional(name.id))
+        kind = terms.key_type(name.id)
+        words = [str(value) for value in terms.legal_values(name.id) if not isinstance(value, kind)]
+        return _Kind(kind, terms.is_optional(name.id), tuple(words))
     except terms.InputError:
         raise ValueError(f"{name.id!r} is neither a setting nor a condition of conditions.yaml") from None
 

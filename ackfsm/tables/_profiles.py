@@ -565,10 +565,10 @@ class _Reader:
         )
 
     def _set_by(self, path: _Path, keys: tuple[str, ...], one: object) -> Mapping[str, _Value]:
-        """What a value of a vendor's name sets: the same of all ``keys``, or by key."""
+        """What a value of a vendor's name sets: the same of all ``keys``, or by key those that it has an effect on."""
         by_key = one if isinstance(one, dict) else dict.fromkeys(keys, one)
-        if alien := sorted(by_key.keys() ^ set(keys)):
-            raise self.document.error(path, f"a value sets {' and '.join(keys)}, and {alien[0]} is not in both")
+        if alien := sorted(by_key.keys() - set(keys)):
+            raise self.document.error(path, f"a value sets {' and '.join(keys)}, and {alien[0]} is none of them")
         return MappingProxyType({key: self._value(path, key, value) for key, value in by_key.items()})
 
     def _condition_before(self, path: _Path, keys: tuple[str, ...], row: dict[str, Any]) -> Condition | None:

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import shlex
 from collections.abc import Collection, Mapping
-from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -24,7 +23,7 @@ from ackfsm.tables._sources import check_sources
 from ackfsm.tables._sweep import Factor
 from ackfsm.tables._timing import Timing
 from ackfsm.tables._urls import url_parameters
-from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, key_type, parse_value
+from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, key_type, legal_values, parse_value
 from ackfsm.text import in_words, quoted, shown
 
 __all__ = ["Monitor", "Promise", "Property", "Specification", "is_profile_file"]
@@ -254,12 +253,11 @@ class Specification:
 
         Raises :class:`InputError` for a setting that is a number.
         """
-        kind = key_type(key)
-        if not issubclass(kind, StrEnum | bool):
+        values = legal_values(key)
+        if not values:
             raise InputError(f"{key} is a number and has no list of values; ask for a setting that has one")
         table = self.profiles[self.profile_of(profile)]
         given = self.given(profile, settings)
-        values = tuple(kind) if issubclass(kind, StrEnum) else (False, True)
         return tuple(value for value in values if not any(table.refused(table.settings(given | {key: value}))))
 
     def api_refusal(

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from ackfsm.tables._conditions import STATIC_NAMES, Condition
 from ackfsm.tables._source import Document
-from ackfsm.terms import InputError, key_type, parse_value
+from ackfsm.terms import InputError, legal_values, parse_value
 
 __all__ = ["Factor", "Omission", "Value", "read_factors"]
 
@@ -99,12 +99,9 @@ def _omission(
 
 
 def _values(key: str, stated: list[object] | None) -> Iterator[Value]:
-    kind = key_type(key)
     if stated is not None:
         yield from (parse_value(key, value) for value in stated)
-    elif issubclass(kind, StrEnum):
-        yield from kind
-    elif kind is bool:
-        yield from (True, False)
+    elif values := legal_values(key):
+        yield from values
     else:
         raise InputError(f"{key} is a number; say which values it takes (values: [...])")

@@ -377,7 +377,7 @@ DAMAGES = {
     ),
     "a value of one of two": (
         "solace-jms",
-        "ack_mode is not in both",
+        "ack_mode is none of them",
         DIRECT_TRANSPORT,
         f"""    key: [send_mode, non_persistent_handling]
     values:
