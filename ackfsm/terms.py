@@ -33,6 +33,7 @@ __all__ = [
     "HostError",
     "InputError",
     "ListenerException",
+    "Maybe",
     "NonPersistentHandling",
     "OutcomeScope",
     "Outcomes",
@@ -259,6 +260,12 @@ class Written(StrEnum):
     WRITTEN = "written"
 
 
+class Maybe(StrEnum):
+    """Beside true and false: what a system does at one time and not at another, and nothing that is recorded tells when."""
+
+    MAYBE = "maybe"
+
+
 class Fault(StrEnum):
     """What may go wrong, one at a time or several (``spec/machines/faults.yaml``)."""
 
@@ -318,7 +325,7 @@ class Configuration:
     whether the count outlives the broker (where the redelivered mark does),
     ``undelivered_marks_redelivered`` whether a dispatch that reached no application marks
     the message, ``requeue_clears_mark`` whether a requeue takes the mark away,
-    ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds.
+    ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds, or may (:class:`Maybe`).
     ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``time_to_live``
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
@@ -370,7 +377,7 @@ class Configuration:
     delivery_count_from: DeliveryCountFrom
     undelivered_marks_redelivered: bool
     requeue_clears_mark: bool
-    restart_marks_redelivered: bool
+    restart_marks_redelivered: bool | Maybe
     attempts_exhausted: AttemptsExhausted
     time_to_live: bool
     rejection_excludes_delivery: bool
@@ -483,7 +490,7 @@ def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
 
 def _boolean(key: str, value: object) -> StrEnum | bool:
     legal = legal_values(key)
-    words = {str(each).lower(): each for each in legal} | (_SPELLED if len(legal) > len(_SPELLED) else {})
+    words = {str(each).lower(): each for each in legal} | (_SPELLED if Written.WRITTEN in legal else {})
     if isinstance(value, (bool, str)) and str(value).lower() in words:
         return words[str(value).lower()]
     *first, last = words
