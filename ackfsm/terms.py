@@ -218,10 +218,14 @@ class Destination(StrEnum):
 
 
 class AttemptsExhausted(StrEnum):
-    """What the broker does with a message that has used up its attempts: keep it as a dead letter, or destroy it."""
+    """What becomes of a message that has used up its attempts.
+
+    The broker keeps it as a dead letter, or destroys it; or it stays in its queue, for other consumers than this one.
+    """
 
     DEAD_LETTER = "dead_letter"
     DESTROY = "destroy"
+    OTHER_CONSUMERS = "other_consumers"
 
 
 class Outcomes(StrEnum):
@@ -326,7 +330,8 @@ class Configuration:
     ``undelivered_marks_redelivered`` whether a dispatch that reached no application marks
     the message, ``requeue_clears_mark`` whether a requeue takes the mark away,
     ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds, or may (:class:`Maybe`).
-    ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``time_to_live``
+    ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``release_counts`` whether a
+    delivery that is released is one of them, ``time_to_live``
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
     while the others wait, ``session_reattachment`` whether a session that sends outlives its connection,
@@ -388,6 +393,7 @@ class Configuration:
     duplicate_dooms_transaction: bool
     outcomes: Outcomes
     outcome_scope: OutcomeScope
+    release_counts: bool
     transacted_outcomes: bool
     receiver_settles: ReceiverSettles
     rollback_requeues: bool
