@@ -19,7 +19,7 @@ SETTINGS: dict[str, list[object]] = {
     "ack_mode": list(oracle.ACK_MODES),
     "consumption": ["receive", "listener"],
     "send_mode": ["blocking", "asynchronous", "unconfirmed"],
-    "journal_sync_non_transactional": [True, False],
+    "journal_sync_non_transactional": [True, "written", False],
     "block_on_acknowledge": [True, False],
     "resend_in_doubt": [False, True],
     "redelivery_mark_persisted": [True, False],

@@ -19,7 +19,7 @@ EXECUTE = (
     "      execute_consumer_commit: {to: removed, because: the transaction that acknowledged it has committed, "
     "source: JMS 6.2.7}"
 )
-WAITS = "{refuse: the response waits for the sync, when: journal_sync_non_transactional"
+WAITS = "{refuse: the response waits for the sync, when: answer_waits_for_sync"
 NO_SESSION = "{refuse: there is no session to recover, error: IllegalStateException"
 RECOVERS = "      recover, consumer_recover, consumer_rollback:"
 NPSEND = "delivery_mode == 'NON_PERSISTENT'"
@@ -471,8 +471,8 @@ DAMAGES = {
         "promises.yaml",
         "'awaits' is neither a setting nor a condition of conditions.yaml",
         (
-            "  when: journalled and journal_sync_non_transactional\n",
-            f"  {HERE}when: awaits and journal_sync_non_transactional\n",
+            "  when: journalled and answer_waits_for_sync\n",
+            f"  {HERE}when: awaits and answer_waits_for_sync\n",
         ),
     ),
     "a promise that nobody makes": damage(

@@ -178,8 +178,8 @@ MUTATIONS = {
     ),
     "record: confirmed before the sync": Mutation(
         JOURNAL,
-        '- {refuse: "the response waits for the sync", when: journal_sync_non_transactional, source',
-        "- {to: written, because: impatience, when: journal_sync_non_transactional, source",
+        '- {refuse: "the response waits for the sync", when: answer_waits_for_sync, source',
+        "- {to: written, because: impatience, when: answer_waits_for_sync, source",
         nothing_lost(CRASH),
         CRASH,
         STRICT,
@@ -196,8 +196,8 @@ MUTATIONS = {
     ),
     "ack_record: answered before the sync": Mutation(
         JOURNAL,
-        "- {refuse: the response waits for the sync, when: journal_sync_non_transactional, source",
-        "- {to: written, because: impatience, when: journal_sync_non_transactional, source",
+        "- {refuse: the response waits for the sync, when: answer_waits_for_sync, source",
+        "- {to: written, because: impatience, when: answer_waits_for_sync, source",
         at_most_once(CRASH),
         CRASH,
         PRE_BLOCKING,

@@ -34,6 +34,7 @@ from ackfsm.terms import (
     SendMode,
     TransactionJournalling,
     UnwindowedConfirm,
+    Written,
 )
 from model_tests.support.spec.oracle import ACK_MODES, Answer, Event, Seen, Setting, System, at_rest, explore, observe
 
@@ -61,7 +62,7 @@ some_setting = st.builds(
     ack_mode=st.sampled_from(ACK_MODES),
     consumption=st.sampled_from(Consumption),
     send_mode=st.sampled_from(SendMode),
-    journal_sync_non_transactional=st.booleans(),
+    journal_sync_non_transactional=st.sampled_from([True, Written.WRITTEN, False]),
     block_on_acknowledge=st.booleans(),
     resend_in_doubt=st.booleans(),
     redelivery_mark_persisted=st.booleans(),
@@ -135,7 +136,9 @@ def test_the_shortest_redelivery_after_a_lost_acknowledgement() -> None:
         (Setting(), CONSUMER, "DP"),
         (Setting(redelivery_mark_persisted=False), BROKER, "DXP"),
         (Setting(journal_sync_non_transactional=False), [Fault.BROKER_CRASH], "LDPR"),
-        (Setting(journal_sync_non_transactional=False), [Fault.BROKER_KILL], "DP"),
+        (Setting(journal_sync_non_transactional=False), [Fault.BROKER_KILL], "LDPR"),
+        (Setting(journal_sync_non_transactional=Written.WRITTEN), [Fault.BROKER_CRASH], "LDPR"),
+        (Setting(journal_sync_non_transactional=Written.WRITTEN), [Fault.BROKER_KILL], "DP"),
         (Setting(journal_sync_non_transactional=False, block_on_acknowledge=False), [Fault.BROKER_CRASH], "LDP"),
         (Setting(delivery_mode=NON_PERSISTENT), BROKER, "L"),
         (Setting(queue_durable=False), BROKER, "L"),
@@ -189,7 +192,7 @@ def test_a_message_acknowledged_first_and_blocking_comes_once_whatever_happens()
 
 def test_two_faults_undo_an_unsynced_removal_that_outlived_a_kill() -> None:
     # The kill keeps the removal's record, the power loss takes it: the broker had said "acknowledged" before both.
-    setting = Setting(journal_sync_non_transactional=False)
+    setting = Setting(journal_sync_non_transactional=Written.WRITTEN)
     assert Anomaly.RESURRECTION not in explore(setting, [Fault.BROKER_KILL], max_faults=None).reachable
     assert Anomaly.RESURRECTION in explore(setting, [Fault.BROKER_KILL, Fault.BROKER_CRASH], max_faults=2).reachable
 
@@ -199,7 +202,7 @@ def test_two_faults_undo_an_unsynced_removal_that_outlived_a_kill() -> None:
     [
         (Setting(), [Fault.BROKER_CRASH], 765),
         (Setting(), [Fault.CONSUMER_LINK_LOSS], 735),
-        (Setting(resend_in_doubt=True), [Fault.PRODUCER_LINK_LOSS], 4530),
+        (Setting(resend_in_doubt=True), [Fault.PRODUCER_LINK_LOSS], 2643),
         (Setting(ack_mode=DUPS_OK), [Fault.CONSUMER_LINK_LOSS], 480),
         (Setting(ack_mode=DUPS_OK, consumption=RECEIVE), [Fault.CONSUMER_LINK_LOSS], 760),
         (Setting(ack_mode=PRE, block_on_acknowledge=False), [Fault.CONSUMER_LINK_LOSS], 1120),

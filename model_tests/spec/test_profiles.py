@@ -400,7 +400,7 @@ DAMAGES = {
     "a deviation by an unknown name": (
         EMS,
         "'sync' is neither a setting",
-        "when: delivery_mode == 'PERSISTENT' and not journal_sync_non_transactional",
+        "when: delivery_mode == 'PERSISTENT' and answer_waits_for_nothing",
         f"{HERE}when: sync",
     ),
     "a source without a tag": (EMS, "begins with no tag", "source: EMS-MAXR\n\n", f"{HERE}source: hearsay\n\n"),

@@ -283,7 +283,7 @@ def test_what_a_transaction_sends_to_a_subscription_that_is_not_durable_waits_fo
     mutant = changed(
         tmp_path,
         "machines/broker.yaml",
-        (" or stored_beside and commits_atomically and journal_sync_transactional", ""),
+        (" or stored_beside and commits_atomically and commit_answer_waits_for_sync", ""),
     )
     early = system(mix, TRANSACTED, "artemis", of=mutant)
     assert after(early, *executed, "dispatch_first(m1,s2)") is not None

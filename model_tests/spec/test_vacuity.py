@@ -69,8 +69,8 @@ WAYS: dict[Anomaly, Way] = {
         changes=(
             (
                 JOURNAL,
-                '- {refuse: "the response waits for the sync", when: journal_sync_non_transactional,',
-                "- {to: written, because: impatience, when: journal_sync_non_transactional,",
+                '- {refuse: "the response waits for the sync", when: answer_waits_for_sync,',
+                "- {to: written, because: impatience, when: answer_waits_for_sync,",
             ),
         ),
     ),

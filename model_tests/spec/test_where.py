@@ -73,7 +73,7 @@ def test_whether_the_redelivered_mark_survives_a_crash_of_the_broker(capsys: pyt
 def test_when_a_confirmation_may_be_sent_relative_to_the_sync(capsys: pytest.CaptureFixture[str]) -> None:
     shown = " ".join(ask(capsys, "confirm").split())
     assert "record reads journal_sync_non_transactional" in shown
-    assert "written: refused when journal_sync_non_transactional; the response waits for the sync" in shown
+    assert "written: refused when answer_waits_for_sync; the response waits for the sync" in shown
     assert "else stays; the response does not wait for the sync" in shown
     assert "durable: stays; it is safe" in shown
 

@@ -94,9 +94,9 @@ next_send_after: [{waits_for: answer, because: x, source: model}]
 answers: [{at: once, because: x, source: model}]
 settled_by: [{by: message, because: x, source: model}]
 after_sync:
-  send: {when: journal_sync_non_transactional, because: x, source: model}
-  commit: {when: journal_sync_transactional, because: x, source: model}
-  acknowledge: {when: journal_sync_non_transactional, because: x, source: model}
+  send: {when: journal_sync_non_transactional == True, because: x, source: model}
+  commit: {when: journal_sync_transactional == True, because: x, source: model}
+  acknowledge: {when: journal_sync_non_transactional == True, because: x, source: model}
 """
 
 

@@ -16,6 +16,7 @@ Choices that are not forced by the vocabulary:
 
 * The journal serves other messages too, so its sync can fail at any time, whatever became of this message.
 * A message's record and its removal's record are written and synced in any order.
+* A queue is first in, first out: of two copies that are ready the first is dispatched first.
 * A producer sends only over a link that is up; one that died does not send again what it had in doubt.
 * A new session discards all that the library still held; what it has acknowledged inside the call that hands it
   over is handed over, whatever has become of the connection.
@@ -42,6 +43,7 @@ from ackfsm.terms import (
     ListenerException,
     Maybe,
     SendMode,
+    Written,
 )
 
 __all__ = [
@@ -115,7 +117,7 @@ class Setting(Modes):
 
     consumption: Consumption = Consumption.LISTENER
     send_mode: SendMode = SendMode.BLOCKING
-    journal_sync_non_transactional: bool = True
+    journal_sync_non_transactional: bool | Written = True
     block_on_acknowledge: bool = True
     resend_in_doubt: bool = False
     redelivery_mark_persisted: bool = True
@@ -140,7 +142,13 @@ class Rules(NamedTuple):
 
 def _rules(c: Setting) -> Rules:
     recorded = c.delivery_mode is DeliveryMode.PERSISTENT and c.queue_durable
-    stored = frozenset({"durable"} if c.journal_sync_non_transactional else {"written", "durable"})
+    stages = (
+        "memory",
+        "written",
+        "durable",
+    )  # a record goes through these; an answer leaves from the first that is enough
+    enough = {True: "durable", Written.WRITTEN: "written", False: "memory"}[c.journal_sync_non_transactional]
+    stored = frozenset(stages[stages.index(enough) :])
     inside_receive = c.consumption is Consumption.RECEIVE
     pre, auto = c.ack_mode is AckMode.PRE_ACKNOWLEDGE, c.ack_mode is AckMode.AUTO_ACKNOWLEDGE
     lazily, never = c.ack_mode is AckMode.DUPS_OK_ACKNOWLEDGE, c.ack_mode is AckMode.NO_ACKNOWLEDGE
@@ -277,7 +285,7 @@ def _broker_acts(s: System, c: Rules) -> Steps:
         if copy.owes_confirm and copy.message in c.confirmed_when:
             told = s._replace(answers=(*s.answers, "confirmed"))
             yield Event("confirm", number), _with(told, number, copy._replace(owes_confirm=False))
-        if copy.place == "ready" and s.consumer_link:
+        if copy.place == "ready" and s.consumer_link and "ready" not in {each.place for each in s.copies[:number]}:
             sent = s._replace(to_consumer=(*s.to_consumer, Frame("message", number, copy.marked)))
             marked = copy._replace(marked=True)
             after = _removed(marked, c) if c.acknowledges_never else marked._replace(place="dispatched")
