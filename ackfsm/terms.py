@@ -33,6 +33,7 @@ __all__ = [
     "HostError",
     "InputError",
     "ListenerException",
+    "Maybe",
     "NonPersistentHandling",
     "OutcomeScope",
     "Outcomes",
@@ -217,10 +218,14 @@ class Destination(StrEnum):
 
 
 class AttemptsExhausted(StrEnum):
-    """What the broker does with a message that has used up its attempts: keep it as a dead letter, or destroy it."""
+    """What becomes of a message that has used up its attempts.
+
+    The broker keeps it as a dead letter, or destroys it; or it stays in its queue, for other consumers than this one.
+    """
 
     DEAD_LETTER = "dead_letter"
     DESTROY = "destroy"
+    OTHER_CONSUMERS = "other_consumers"
 
 
 class Outcomes(StrEnum):
@@ -257,6 +262,12 @@ class Written(StrEnum):
     """What an answer of the broker may also wait for, beside the sync (true) and nothing (false): the write."""
 
     WRITTEN = "written"
+
+
+class Maybe(StrEnum):
+    """Beside true and false: what a system does at one time and not at another, and nothing that is recorded tells when."""
+
+    MAYBE = "maybe"
 
 
 class Fault(StrEnum):
@@ -318,8 +329,9 @@ class Configuration:
     whether the count outlives the broker (where the redelivered mark does),
     ``undelivered_marks_redelivered`` whether a dispatch that reached no application marks
     the message, ``requeue_clears_mark`` whether a requeue takes the mark away,
-    ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds.
-    ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``time_to_live``
+    ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds, or may (:class:`Maybe`).
+    ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``release_counts`` whether a
+    delivery that is released is one of them, ``time_to_live``
     whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
     while the others wait, ``session_reattachment`` whether a session that sends outlives its connection,
@@ -370,7 +382,7 @@ class Configuration:
     delivery_count_from: DeliveryCountFrom
     undelivered_marks_redelivered: bool
     requeue_clears_mark: bool
-    restart_marks_redelivered: bool
+    restart_marks_redelivered: bool | Maybe
     attempts_exhausted: AttemptsExhausted
     time_to_live: bool
     rejection_excludes_delivery: bool
@@ -381,6 +393,7 @@ class Configuration:
     duplicate_dooms_transaction: bool
     outcomes: Outcomes
     outcome_scope: OutcomeScope
+    release_counts: bool
     transacted_outcomes: bool
     receiver_settles: ReceiverSettles
     rollback_requeues: bool
@@ -483,7 +496,7 @@ def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
 
 def _boolean(key: str, value: object) -> StrEnum | bool:
     legal = legal_values(key)
-    words = {str(each).lower(): each for each in legal} | (_SPELLED if len(legal) > len(_SPELLED) else {})
+    words = {str(each).lower(): each for each in legal} | (_SPELLED if Written.WRITTEN in legal else {})
     if isinstance(value, (bool, str)) and str(value).lower() in words:
         return words[str(value).lower()]
     *first, last = words

@@ -163,8 +163,8 @@ def _storing() -> Iterator[System]:
         yield system_of(ack_mode=mode, of=(fault,))  # alone: two faults that do the same hide each other
     yield system_of(journal_sync_non_transactional=False, faults=2)
     yield system_of(redelivery_mark_persisted=False, faults=2)
-    for persisted in (True, False):
-        yield system_of(restart_marks_redelivered=True, redelivery_mark_persisted=persisted, faults=2)
+    for persisted, marks in product((True, False), (True, "maybe")):
+        yield system_of(restart_marks_redelivered=marks, redelivery_mark_persisted=persisted, faults=2)
     yield system_of(queue_durable=False, faults=2)
     for profile, persisted, durable in product(("jms", "ems"), (True, False), (True, False)):
         yield system_of(

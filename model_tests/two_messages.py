@@ -51,7 +51,7 @@ SETTINGS: Mapping[str, Sequence[object]] = {
     "client_ack_scope": list(AckScope),
     "block_on_acknowledge": [True, False],
     "redelivery_mark_persisted": [True, False],
-    "restart_marks_redelivered": [False, False, True],
+    "restart_marks_redelivered": [False, False, True, "maybe"],
     "listener_exception": list(ListenerException),
     "rollback_requeues": [True, False],
     "delivery_count_from": list(DeliveryCountFrom),

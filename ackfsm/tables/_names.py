@@ -74,6 +74,7 @@ class VendorAlias:
         refused: values that have no counterpart here, each with the reason, a clause about the name.
         plus: what has to be added to a number of the vendor's.
         positive: what any positive number, or size in bytes, sets; in a tuple, which is empty if that is not so.
+        anything: what any text sets, such as the name of a queue; in a tuple, which is empty if that is not so.
         when: where it matters; ``None`` for everywhere.  Elsewhere it sets nothing.
         url: what it is called in a connection URL.
         differs: why it is not the same, or why its other values are not.
@@ -86,6 +87,7 @@ class VendorAlias:
     refused: Mapping[str, str]
     plus: int
     positive: tuple[_Value, ...]
+    anything: tuple[_Value, ...]
     when: Condition | None
     url: str
     differs: str | None
@@ -94,7 +96,7 @@ class VendorAlias:
     @property
     def is_synonym(self) -> bool:
         """Whether every value means the same under both names."""
-        translated = self.values or self.refused or self.plus or self.positive
+        translated = self.values or self.refused or self.plus or self.positive or self.anything
         return self.differs is None and self.when is None and not translated
 
     @property
@@ -121,6 +123,8 @@ class VendorAlias:
             return dict(self.values[known])
         if known in self.refused:
             raise InputError(f"{self.name}={known} of {profile} {self.refused[known]}; set {keys}")
+        if self.anything:
+            return dict.fromkeys(self.keys, self.anything[0])
         size = parse_size(text)
         if self.positive and size:
             return dict.fromkeys(self.keys, self.positive[0])

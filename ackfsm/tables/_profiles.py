@@ -550,7 +550,10 @@ class _Reader:
             raise self.document.error(path, f"{name} is not one setting by another name; say how it differs")
         if "when" in row and not values and "plus" not in row and not set(map(key_type, keys)) <= {int, bool}:
             raise self.document.error(path, f"{name} has a condition; say what its values are")
-        positive = tuple(self._value((*path, "positive"), keys[0], row["positive"]) for _ in range("positive" in row))
+        positive, anything = (
+            tuple(self._value((*path, what), keys[0], row[what]) for _ in range(what in row))
+            for what in ("positive", "anything")
+        )
         return VendorAlias(
             name=name,
             keys=keys,
@@ -558,6 +561,7 @@ class _Reader:
             refused=MappingProxyType(refused),
             plus=row.get("plus", 0),
             positive=positive,
+            anything=anything,
             when=self._condition_before((*path, "when"), keys, row),
             url=row.get("url", name),
             differs=row.get("differs"),

@@ -209,6 +209,7 @@ def _difference(name: VendorAlias) -> str:
     said = [f"for {code(name.when.text.strip())} alone"] if name.when else []
     said += [f"{code(text)} is {_set_by(name, values)}" for text, values in name.values.items()]
     said += [f"a positive size is {code(format_value(value))}" for value in name.positive]
+    said += [f"any value is {code(format_value(value))}" for value in name.anything]
     said += [f"{name.plus} is added to a number"] * bool(name.plus)
     said += [f"{code(text)} {why}" for text, why in name.refused.items()]
     said += [name.differs] if name.differs else []
@@ -289,6 +290,7 @@ def system_json(specification: Specification, profile: str, modes: Sequence[Mode
                 "when": name.when.text.strip() if name.when else None,
                 "values": {text: dict(values) for text, values in name.values.items()},
                 "positive": dict.fromkeys(name.keys, name.positive[0]) if name.positive else None,
+                "anything": dict.fromkeys(name.keys, name.anything[0]) if name.anything else None,
                 "plus": name.plus,
                 "refuses": dict(name.refused),
                 "url": name.url,

@@ -25,7 +25,7 @@ SETTINGS: dict[str, list[object]] = {
     "redelivery_mark_persisted": [True, False],
     "queue_durable": [True, False],
     "listener_exception": list(ListenerException),
-    "restart_marks_redelivered": [False, True],
+    "restart_marks_redelivered": [False, True, "maybe"],
 }
 DRAWN_PER_FAULT = 40
 DRAWN_WITH_TWO_FAULTS = 12

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, tables
+from ackfsm import explore, tables, verify
 from ackfsm.journal import FileJournal
 from ackfsm.network import Bounds, compose
-from ackfsm.terms import Configuration, Fault, InputError, SendMode, SpecError
+from ackfsm.terms import Configuration, Fault, InputError, SendMode, SpecError, Verdict
 from ackfsm.views import systems
 from model_tests.support.engine.brokers import accepted, broker_of, received
 from model_tests.support.places import DATA
 from model_tests.support.tables import copy_of_spec, replace, shipped
+from model_tests.support.verify.notation import events_of, write
 
 NON_PERSISTENT = {"delivery_mode": "NON_PERSISTENT"}
 
@@ -129,30 +130,67 @@ def test_rabbitmq_was_recorded_to_flag_every_survivor_of_a_restart() -> None:
     assert all(flags)
 
 
-@pytest.mark.parametrize(("profile", "marks"), [("rabbitmq", True), ("jms", False), ("artemis", False)])
-def test_a_restart_marks_what_survives_where_the_vendor_does(profile: str, marks: bool) -> None:  # noqa: FBT001
-    assert configured(profile).restart_marks_redelivered is marks
+FLAGS = {False: {"dispatch_first(m1)"}, True: {"dispatch_again(m1)"}, "maybe": {"dispatch_first(m1)", "dispatch_again(m1)"}}
+"""By whether a restart marks what nobody has seen, how it may be sent after one."""
+
+
+@pytest.mark.parametrize(
+    ("profile", "settings", "marks"),
+    [
+        ("rabbitmq", {}, "maybe"),
+        ("rabbitmq", {"x-queue-type": "classic"}, "maybe"),
+        ("rabbitmq", {"x-queue-version": "2"}, "maybe"),
+        ("rabbitmq", {"x-queue-type": "quorum"}, False),
+        ("rabbitmq", {"restart_marks_redelivered": "true"}, True),
+        ("jms", {}, False),
+        ("artemis", {}, False),
+    ],
+)
+def test_a_restart_marks_what_survives_where_the_vendor_does(
+    profile: str, settings: dict[str, object], marks: bool | str
+) -> None:
+    assert configured(profile, **settings).restart_marks_redelivered == marks
     bounds = Bounds(faults=frozenset({Fault.BROKER_KILL}))
-    system = explore.Interpreter(compose(shipped(), configured(profile), bounds))
+    system = explore.Interpreter(compose(shipped(), configured(profile, **settings), bounds))
     for event in ("send", "accept", "write_record", "sync_record", "confirm", "confirmed"):
         system.fire(f"{event}(m1)")
     for event in ("broker_kill", "recover_ready(m1)", "broker_restart", "consumer_link_up"):
         system.fire(event)
     dispatched = {event.label for event in system.enabled()} & {"dispatch_first(m1)", "dispatch_again(m1)"}
-    assert dispatched == {"dispatch_again(m1)" if marks else "dispatch_first(m1)"}
+    assert dispatched == FLAGS[marks]
+
+
+@pytest.mark.parametrize(("seen", "flags"), [(False, {True, False}), (True, {True})])
+def test_after_a_restart_of_rabbitmq_what_was_seen_is_flagged_and_the_rest_may_be(
+    seen: bool,  # noqa: FBT001
+    flags: set[bool],
+    tmp_path: Path,
+) -> None:
+    """Measured with 3.10.8: kill and stop, classic and quorum queues (RMQ-RESTART)."""
+    before = "c delivered m1 clear session=s1; c failed m1 session=s1;" if seen else ""
+    down = "n fault fault=broker_kill; n recovered fault=broker_kill;"
+    valid = set()
+    for flag, said in ((True, "flagged"), (False, "clear")):
+        after = f"c delivered m1 {said} session=s2; c processed m1 session=s2; c acknowledge m1 session=s2 scope=message"
+        text = f"p send m1; p confirmed m1; {before}{down}{after}; n drained"
+        events = [event | {"t": event["t"] * 10**9, "queue": "q"} for event in events_of(text)]
+        findings = verify.examine(verify.read(write(events, tmp_path / "h.jsonl")), shipped(), configured("rabbitmq"))
+        valid |= {flag} if verify.verdict(findings, shipped()).verdict is Verdict.VALID else set()
+    assert valid == flags
 
 
 @pytest.mark.parametrize("how", ["restart", "another broker"])
-@pytest.mark.parametrize(("profile", "marks"), [("rabbitmq", True), ("jms", False)])
-def test_the_engine_marks_what_survives(profile: str, marks: bool, how: str, tmp_path: Path) -> None:  # noqa: FBT001
-    broker = broker_of(profile, journal=FileJournal(tmp_path / "journal"), send_mode="blocking")
+@pytest.mark.parametrize("marks", [True, False])
+def test_the_engine_marks_what_survives(how: str, tmp_path: Path, *, marks: bool) -> None:
+    chosen = {"restart_marks_redelivered": marks}
+    broker = broker_of("rabbitmq", journal=FileJournal(tmp_path / "journal"), send_mode="blocking", **chosen)
     broker.connect().session().producer("q").send("tea")
     if how == "restart":
         broker.kill()
         broker.restart()
     else:
         broker.close()
-        broker = broker_of(profile, journal=FileJournal(tmp_path / "journal"))
+        broker = broker_of("rabbitmq", journal=FileJournal(tmp_path / "journal"), **chosen)
     with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
         message = received(session.consumer("q"))
         assert (message.redelivered, message.delivery_count) == ((True, 2) if marks else (False, 1))

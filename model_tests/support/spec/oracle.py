@@ -41,6 +41,7 @@ from ackfsm.terms import (
     DeliveryMode,
     Fault,
     ListenerException,
+    Maybe,
     SendMode,
     Written,
 )
@@ -122,7 +123,7 @@ class Setting(Modes):
     redelivery_mark_persisted: bool = True
     queue_durable: bool = True
     listener_exception: ListenerException = ListenerException.REDELIVER
-    restart_marks_redelivered: bool = False
+    restart_marks_redelivered: bool | Maybe = False
 
 
 class Rules(NamedTuple):
@@ -464,6 +465,7 @@ def _reloaded(copy: Copy, c: Rules) -> Iterator[Copy]:
     place = "ready" if copy.removal == "none" else "removed"
     if c.setting.restart_marks_redelivered:
         yield Copy(place, True, copy.message, copy.removal)  # noqa: FBT003 - marked
+    if c.setting.restart_marks_redelivered is True:
         return
     yield Copy(place, copy.marked, copy.message, copy.removal)
     if copy.marked and not c.setting.redelivery_mark_persisted:

@@ -36,6 +36,7 @@ from ackfsm.terms import (
     DeliveryMode,
     Fault,
     ListenerException,
+    Maybe,
 )
 from model_tests.support.spec.oracle import OF_A_MESSAGE, Answer, Event, Modes, Move, Space, search
 
@@ -80,7 +81,7 @@ class Setting(Modes):
     client_ack_scope: AckScope = AckScope.SESSION
     block_on_acknowledge: bool = True
     redelivery_mark_persisted: bool = True
-    restart_marks_redelivered: bool = False
+    restart_marks_redelivered: bool | Maybe = False
     listener_exception: ListenerException = ListenerException.REDELIVER
     rollback_requeues: bool = True
     delivery_count_from: DeliveryCountFrom = DeliveryCountFrom.DISPATCH
@@ -98,7 +99,7 @@ class Rules(NamedTuple):
     waits: bool  # an acknowledging call returns with the broker's answer
     scope: AckScope  # what an acknowledgement covers
     mark_persisted: bool
-    restart_marks: bool
+    restart_marks: bool | Maybe
     on_exception: ListenerException
     gives_back: bool  # a rollback gives back what was consumed
     unseen_counts: bool  # what is given back before an application had it was a delivery, too
@@ -523,9 +524,11 @@ def _reloaded(copy: Copy, c: Rules) -> Iterator[Copy]:
         yield Copy("gone")
     elif copy.removal == "stored":
         yield Copy("removed", message="stored", removal="stored")
-    elif c.restart_marks:
+    elif c.restart_marks is True:
         yield Copy("ready", NOBODY, True, "stored")  # noqa: FBT003 - marked
     else:
+        if c.restart_marks:
+            yield Copy("ready", NOBODY, True, "stored")  # noqa: FBT003 - marked
         yield Copy("ready", NOBODY, copy.marked, "stored")
         if copy.marked and not c.mark_persisted:
             yield Copy("ready", NOBODY, False, "stored")  # noqa: FBT003 - not marked

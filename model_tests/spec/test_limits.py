@@ -1,0 +1,101 @@
+"""Limits of attempts: what becomes of a message that has used them up or is rejected, and what counts as one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ackfsm import explore, verify
+from ackfsm.network import Bounds
+from ackfsm.terms import Anomaly, Fault, Verdict
+from model_tests.support.tables import shipped
+from model_tests.support.verify.notation import events_of, write
+
+INDIVIDUAL = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
+CLIENT = {"ack_mode": "CLIENT_ACKNOWLEDGE"}
+ENDS = {"dead_lettered_unprocessed", "destroyed_unprocessed"}
+
+# ---- Where it goes ----------------------------------------------------------------------------------------------
+
+AT_THE_LIMIT = [
+    ("jms", {}, "dead_lettered_unprocessed"),
+    ("artemis", {}, "dead_lettered_unprocessed"),
+    ("ems", {}, "destroyed_unprocessed"),
+    ("activemq", {}, "dead_lettered_unprocessed"),
+    ("activemq", {"delivery_mode": "NON_PERSISTENT"}, "destroyed_unprocessed"),
+    ("activemq", {"delivery_mode": "NON_PERSISTENT", "processNonPersistent": "true"}, "dead_lettered_unprocessed"),
+    ("rabbitmq", {}, "destroyed_unprocessed"),
+    ("rabbitmq", {"x-dead-letter-exchange": "late"}, "dead_lettered_unprocessed"),
+    ("solace", CLIENT, "destroyed_unprocessed"),
+    ("solace", {**CLIENT, "DMQEligible": "true"}, "dead_lettered_unprocessed"),
+    ("solace-jms", {}, "destroyed_unprocessed"),
+    ("solace-jms", {"default-dmq-eligible": "true"}, "dead_lettered_unprocessed"),
+    ("qpid-jms", {}, None),
+    ("qpid-jms", {"jms.redeliveryPolicy.outcome": "REJECTED"}, "dead_lettered_unprocessed"),
+]
+
+
+def asked(profile: str, chosen: dict[str, object], **bounds: object) -> explore.CheckResult:
+    configuration = shipped().configure(profile, {"resend_in_doubt": False, **chosen})
+    return explore.check(shipped(), configuration, Bounds(**bounds))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("profile", "chosen", "end"), AT_THE_LIMIT)
+def test_what_has_used_up_its_attempts_ends_as_the_vendor_says(
+    profile: str, chosen: dict[str, object], end: str | None
+) -> None:
+    crashes = {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": 2}
+    answer = asked(profile, {**chosen, "max_delivery_attempts": 2}, **crashes)
+    assert {name for name in ENDS if answer.ends[name].reachable} == ({end} if end else set())
+    assert answer.findings[Anomaly.UNPROCESSED].reachable is (end is None), "it waits in its queue"
+    assert not answer.findings[Anomaly.STUCK].reachable
+    assert not answer.findings[Anomaly.OVER_DELIVERED].reachable
+    assert not answer.violations
+
+
+@pytest.mark.parametrize(
+    ("profile", "chosen", "end"),
+    [
+        ("rabbitmq", {}, "destroyed_unprocessed"),
+        ("rabbitmq", {"x-dead-letter-exchange": "late"}, "dead_lettered_unprocessed"),
+        ("solace", CLIENT, "destroyed_unprocessed"),
+        ("solace", {**CLIENT, "DMQEligible": "true"}, "dead_lettered_unprocessed"),
+    ],
+)
+def test_what_is_rejected_ends_there_too(profile: str, chosen: dict[str, object], end: str) -> None:
+    answer = asked(profile, chosen, actions=frozenset({"settle_rejected"}), max_faults=0)
+    assert {name for name in ENDS if answer.ends[name].reachable} == {end}
+
+
+def test_what_one_consumer_turns_away_stays_in_its_queue_and_later_messages_pass_it() -> None:
+    configuration = shipped().configure("qpid-jms", {"max_delivery_attempts": 1, "resend_in_doubt": False})
+    bounds = Bounds(messages=2, faults=frozenset({Fault.CONSUMER_CRASH}))
+    answer = explore.check(shipped(), configuration, bounds)
+    assert not answer.findings[Anomaly.LOSS].reachable
+    assert not answer.findings[Anomaly.STUCK].reachable
+
+
+# ---- What counts ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("counts", "over"), [(None, True), (True, True), (False, False)])
+def test_a_nack_of_rabbitmq_is_an_attempt_up_to_version_4_2(counts: bool | None, over: bool, tmp_path: Path) -> None:  # noqa: FBT001
+    """Measured with 3.10.8: a quorum queue counts it; 4.3 does not (``release_counts=false``)."""
+    chosen = {**INDIVIDUAL, "max_delivery_attempts": 2} | ({} if counts is None else {"release_counts": counts})
+    again = "".join(f"c delivered m1 {'flagged' if i else 'clear'}; c failed m1;" for i in range(4))
+    text = f"p send m1; p confirmed m1; {again} c delivered m1 flagged; c processed m1; c acknowledge m1 scope=message"
+    lines = [event | {"t": event["t"] * 10**9, "queue": "q"} for event in events_of(f"{text}; n drained")]
+    recorded = verify.read(write([{**e, "session": "s"} if e["process"] == "c" else e for e in lines], tmp_path / "h"))
+    findings = verify.examine(recorded, shipped(), shipped().configure("rabbitmq", chosen))
+    judged = verify.verdict(findings, shipped())
+    assert judged.verdict is (Verdict.INVALID if over else Verdict.VALID)
+    assert judged.findings.anomalies[Anomaly.OVER_DELIVERED].found == 1
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_release_uses_up_attempts_where_it_counts(counts: bool) -> None:  # noqa: FBT001
+    chosen = {**INDIVIDUAL, "max_delivery_attempts": 2, "release_counts": counts}
+    answer = asked("rabbitmq", chosen, actions=frozenset({"settle_released"}), max_faults=0)
+    assert answer.ends["destroyed_unprocessed"].reachable is counts
+    assert not answer.findings[Anomaly.OVER_DELIVERED].reachable
