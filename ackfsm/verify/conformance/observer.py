@@ -48,7 +48,12 @@ _REJECTS: Final = frozenset({"settle_rejected"})
 _OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeliverable"}) | _REJECTS
 """What an application may say of a delivery that it failed to process."""
 
-_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"}) | _OUTCOMES
+_DECIDED_BEFORE: Final = MappingProxyType(
+    {"go_on_in_vain": Event.PROCESSED.value, "outcome_forgotten": Event.RESEND.value}
+)
+"""What an application decides without a line, and the line of what it does then."""
+
+_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close", "send_timed_out", *_DECIDED_BEFORE}) | _OUTCOMES
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
 
 _BETWEEN_MESSAGES: Final = frozenset({"postpone"})
@@ -226,6 +231,7 @@ class Observer:
             for number, event in enumerate(events)
             if (event.name in _BETWEEN_MESSAGES and not together)
             or event.name in happens
+            or (event.name in _DECIDED_BEFORE and _DECIDED_BEFORE[event.name] not in self._unheard[self._whose(event)])
             or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
         calls = _CALLS_OF_PRODUCERS if settles else _CALLS_OF_APPLICATIONS
