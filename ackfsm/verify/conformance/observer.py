@@ -48,9 +48,7 @@ _REJECTS: Final = frozenset({"settle_rejected"})
 _OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeliverable"}) | _REJECTS
 """What an application may say of a delivery that it failed to process."""
 
-_DECIDED_BEFORE: Final = MappingProxyType(
-    {"go_on_in_vain": Event.PROCESSED.value, "outcome_forgotten": Event.RESEND.value}
-)
+_DECIDED_BEFORE: Final = MappingProxyType({"outcome_forgotten": Event.RESEND.value})
 """What an application decides without a line, and the line of what it does then."""
 
 _ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close", "send_timed_out", *_DECIDED_BEFORE}) | _OUTCOMES
@@ -68,9 +66,9 @@ But what an application holds and has not acknowledged is in flight, of which a 
 """
 
 _REPORTS: Final = frozenset(
-    {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost"}
+    {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost", "processed_in_vain"}
 )
-"""What only tells an application that something is over or has failed: a process may end without writing it down."""
+"""What only tells that something is over or has failed, or of work in vain: a process may end without writing it down."""
 
 _LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUMER_CRASH.value: Lane.CONSUMER}
 
