@@ -345,7 +345,7 @@ def environments(
 
     What there is one of for all subscriptions reads the first, which is durable if any of them is.
     """
-    copies = _copies(configuration)
+    copies = specification.copies(configuration, bounds.actions)
     every = routes(configuration, bounds)
     beside = [one.destination for number, one in enumerate(every, start=1) if number != subscription]
     return tuple(
@@ -384,10 +384,6 @@ def routes(configuration: Configuration, bounds: Bounds) -> tuple[Configuration,
     return (configuration,) * (bounds.subscriptions - bounds.non_durable) + (last,) * bounds.non_durable
 
 
-def _copies(configuration: Configuration) -> int:
-    return 2 if configuration.resend_in_doubt else 1
-
-
 class _Composer:
     def __init__(
         self,
@@ -400,7 +396,7 @@ class _Composer:
         self.configuration = configuration
         self.bounds = bounds
         self.observers = observers
-        self.copies = _copies(configuration)
+        self.copies = specification.copies(configuration, bounds.actions)
         self.environments = {
             (copy, s): environment
             for s in self._subscriptions

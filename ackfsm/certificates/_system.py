@@ -195,7 +195,7 @@ class _Maker:
     def __init__(self, question: Question, messages: int) -> None:
         self._question = question
         self._messages = messages
-        self._copies = 2 if question.configuration.resend_in_doubt else 1
+        self._copies = question.specification.copies(question.configuration, question.actions)
         self._environments = {copy: self._environment(copy) for copy in range(1, self._copies + 1)}
         self._events = tuple(self._all_events())
 

@@ -298,6 +298,11 @@ class Specification:
         bounds |= {"sessions": sessions, "durable_beside": durable_beside, "copy": copy}
         return settings | bounds | _counter_bounds(configuration, copies, repeats)
 
+    @staticmethod
+    def copies(configuration: Configuration, actions: Collection[str]) -> int:
+        """How many copies of a message there can be: it is sent again, for the application or by it, at most once."""
+        return 2 if configuration.resend_in_doubt or _SENDS_AGAIN in actions else 1
+
     def meaning(self, name: str) -> str:
         """The meaning of an anomaly or of a monitor; empty if no table defines it."""
         if name in self.monitors:
@@ -366,6 +371,9 @@ def _names() -> str:
 
 _MOST_OPEN = 2**31 - 1
 """So many open sends no process holds, so that a window of so many never fills."""
+
+_SENDS_AGAIN = "outcome_forgotten"
+"""The action of an application that sends a message again although nothing does so for it."""
 
 _DISTINCT_ATTEMPTS = 3
 """With any number of faults: the first delivery, the second, and all that follow."""

@@ -56,7 +56,7 @@ class Scope:
     @property
     def copies(self) -> int:
         """How many copies of a message there can be at the broker."""
-        return 2 if self.configuration.resend_in_doubt else 1
+        return self.specification.copies(self.configuration, self.actions)
 
     def environment(self, family: Family, copy: int = 1) -> Mapping[str, Any]:
         """What conditions of rows read: the bounds of counters as they are configured, for any number of messages."""

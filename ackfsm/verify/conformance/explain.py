@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly
 from ackfsm.text import moment, quoted
 from ackfsm.verify.conformance.life import Heard
@@ -245,7 +246,7 @@ class Explainer:
         """What the life of ``message`` needs; messages of equal lives need the same, and the first was asked before."""
         if message not in self._needed:
             _, lived = self._conformance.of(message)
-            self._needed[message] = self._conformance.needed(lived, CIRCUMSTANCES)
+            self._needed[message] = self._conformance.needed(lived, CIRCUMSTANCES | {Event.RESEND.value})
         return self._needed[message]
 
     def undecided(self) -> Ints:

@@ -116,6 +116,8 @@ class Lines:
         self.lanes = _lanes(events)
         self.broken = events.errs == 1
         self.producers = _producers(events)
+        sends = events.places(Event.SEND, Event.RESEND)
+        self._senders = _Pairs(events.message[sends], events.process[sends])
         self.queues = _queues(events)
         self.modes = modes_of(events)
         self.deliveries = events.places(Event.DELIVERED)
@@ -180,6 +182,11 @@ class Lines:
         """Which of ``messages`` was ever handed to which of ``processes``: the places of the messages, and who."""
         return self.handed.among(messages, processes)
 
+    def sent_by(self, messages: Ints, process: int) -> tuple[Ints, Ints]:
+        """Those of ``messages`` that ``process`` sent, and for each how many processes did."""
+        its = messages[self._senders.hold(messages, np.full(len(messages), process))]
+        return its, np.bincount(self._senders.of(its)[0], minlength=len(its))
+
     def beside(self, messages: Ints, processes: Collection[int]) -> tuple[Ints, Ints]:
         """Which of ``processes`` consume beside those who were handed a message, if the consumers of its queue are few.
 
@@ -209,6 +216,7 @@ class Lines:
         """
         this = copy.copy(self)
         this.producers = np.where(self.producers[first] == self.producers[second], self.producers[first], NOBODY)
+        this._senders = _Pairs(np.arange(len(first)), this.producers)
         this.queues, this.modes = self.queues[first], self.modes[first]
         pairs, processes = zip(*(self.handed.of(its) for its in (first, second)), strict=True)
         this.handed = _Pairs(np.concatenate(pairs), np.concatenate(processes))

@@ -267,9 +267,10 @@ class Recorded:
             return
         if each.kind in _OF_PRODUCERS:
             for process in each.hit | each.suspected:
-                mine = alive[lines.producers[alive] == process]
-                certainty = Certainty.CERTAIN if process in each.hit else Certainty.PERHAPS
-                yield lines.tokens(mine, each.row, each.kind, certainty=certainty)
+                mine, senders = lines.sent_by(alive, process)
+                alone = (senders == 1) & (process in each.hit)
+                for its, certainty in ((mine[alone], Certainty.CERTAIN), (mine[~alone], Certainty.PERHAPS)):
+                    yield lines.tokens(its, each.row, each.kind, certainty=certainty)
         if each.kind in _AT_CONSUMERS_TOO:
             yield from self._befell_consumers(each, alive)
 

@@ -48,7 +48,10 @@ _REJECTS: Final = frozenset({"settle_rejected"})
 _OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeliverable"}) | _REJECTS
 """What an application may say of a delivery that it failed to process."""
 
-_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close"}) | _OUTCOMES
+_DECIDED_BEFORE: Final = MappingProxyType({"outcome_forgotten": Event.RESEND.value})
+"""What an application decides without a line, and the line of what it does then."""
+
+_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close", "send_timed_out", *_DECIDED_BEFORE}) | _OUTCOMES
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
 
 _BETWEEN_MESSAGES: Final = frozenset({"postpone"})
@@ -63,9 +66,9 @@ But what an application holds and has not acknowledged is in flight, of which a 
 """
 
 _REPORTS: Final = frozenset(
-    {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost"}
+    {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost", "processed_in_vain"}
 )
-"""What only tells an application that something is over or has failed: a process may end without writing it down."""
+"""What only tells that something is over or has failed, or of work in vain: a process may end without writing it down."""
 
 _LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUMER_CRASH.value: Lane.CONSUMER}
 
@@ -226,6 +229,7 @@ class Observer:
             for number, event in enumerate(events)
             if (event.name in _BETWEEN_MESSAGES and not together)
             or event.name in happens
+            or (event.name in _DECIDED_BEFORE and _DECIDED_BEFORE[event.name] not in self._unheard[self._whose(event)])
             or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
         calls = _CALLS_OF_PRODUCERS if settles else _CALLS_OF_APPLICATIONS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -28,6 +29,11 @@ OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
 
 OF_CONSUMERS: Final = frozenset({Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS})
 OF_PRODUCERS: Final = frozenset({Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS})
+
+_DIES_WITH: Final = MappingProxyType(
+    {Fault.CONSUMER_CRASH: Fault.PRODUCER_CRASH, Fault.PRODUCER_CRASH: Fault.CONSUMER_CRASH}
+)
+"""A process that consumes and sends dies whole."""
 
 GIVING_BACK: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
 
@@ -88,11 +94,12 @@ def _faults(events: Events) -> Iterator[Circumstance]:
         low = int(events.t[row])
         repaired = int(events.t[repairs[each].moment[0]]) if each in repairs else low + EFFECT
         of_clients = fault in OF_CONSUMERS | OF_PRODUCERS
+        other_side = None if timed_out else _DIES_WITH.get(fault)
         certain = each.victims if of_clients and not timed_out else frozenset()
         suspected = (
             each.victims or clients.suspected(fault, low, repaired) if of_clients and not certain else frozenset()
         )
-        yield Circumstance(
+        found = Circumstance(
             row=row,
             kind=fault.value,
             low=low,
@@ -102,6 +109,9 @@ def _faults(events: Events) -> Iterator[Circumstance]:
             queue=each.queue,
             unheard=fault in OF_CONSUMERS and not each.victims and not clients.lost(fault, low, repaired),
         )
+        yield found
+        if other_side is not None:
+            yield from clients.on_the_side_of(other_side, found)
 
 
 class _Clients:
@@ -129,6 +139,13 @@ class _Clients:
         """Those of the clients whom such a fault hits that lost a session meanwhile."""
         lost = {process for process, begin, end in self._changed if begin <= high and end >= low}
         return self._everybody(fault) & lost
+
+    def on_the_side_of(self, fault: Fault, found: Circumstance) -> Iterator[Circumstance]:
+        """What dies there of the processes that consume and send."""
+        there = self._everybody(fault)
+        hit, suspected = found.hit & there, found.suspected & there
+        if hit or suspected:
+            yield dataclasses.replace(found, kind=fault.value, hit=hit, suspected=suspected, queue=ABSENT, unheard=False)
 
     def _everybody(self, fault: Fault) -> frozenset[int]:
         return self._consumers if fault in OF_CONSUMERS else self._producers

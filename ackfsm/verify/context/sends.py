@@ -50,14 +50,14 @@ def sends_of(events: Events) -> Sends:
 
 
 def _crashes(events: Events, place: Ints) -> Ints:
-    kind = VOCABULARY["fault"].index(Fault.PRODUCER_CRASH)
+    kinds = [VOCABULARY["fault"].index(crash) for crash in (Fault.PRODUCER_CRASH, Fault.CONSUMER_CRASH)]
     rows = events.places(Event.FAULT, Event.RECOVERED)
-    lines = fault_lines(events, rows[events.fault[rows] == kind], place)
+    lines = fault_lines(events, rows[np.isin(events.fault[rows], kinds)], place)
     found = np.full(len(place), NONE, np.int64)
-    if all(each.repairs for each in lines):
+    outages = [(crash, end) for crash, end in outages_of(lines) if crash.victims or crash.fault == Fault.PRODUCER_CRASH]
+    if not outages:
         return found
-    outages = outages_of(lines)
-    if not any(each.victims or each.queue != ABSENT for each in lines):
+    if not any(crash.victims or crash.queue != ABSENT for crash, _ in outages):
         return _left(outages, place, len(events))
     whose = number_pairs(events.process[place], events.queue[place])
     _, first, group = np.unique(whose, return_index=True, return_inverse=True)

@@ -18,6 +18,7 @@ Choices that are not forced by the vocabulary:
 * A message's record and its removal's record are written and synced in any order.
 * A queue is first in, first out: of two copies that are ready the first is dispatched first.
 * A producer sends only over a link that is up; one that died does not send again what it had in doubt.
+* A new session does not wait for what the application is still busy with, which is then in vain.
 * A new session discards all that the library still held; what it has acknowledged inside the call that hands it
   over is handed over, whatever has become of the connection.
 * A broken link is noticed by both ends at once; what had not arrived by then never arrives.
@@ -217,6 +218,7 @@ class System(NamedTuple):
     to_broker: tuple[Frame, ...] = ()
     held: tuple[tuple[int, bool], ...] = ()  # the library's buffer: copy, redelivered flag
     thread: Thread | None = None
+    behind: frozenset[int] = frozenset()  # copies with which the application is busy still, by an earlier session
     lazy: frozenset[int] = frozenset()  # copies whose lazy acknowledgement is outstanding
     recover: frozenset[int] = frozenset()  # copies that the application will give back by recovering its session
 
@@ -351,6 +353,8 @@ def _hand_over(s: System, c: Rules, number: int, *, redelivered: bool) -> tuple[
 def _application(s: System, c: Rules) -> Steps:
     if s.thread is not None and s.thread.stage == "working":
         yield Event("processed", s.thread.copy), _done(s, c, s.thread)
+    for number in s.behind:  # it comes to its end, and nobody waits for that
+        yield Event("processed", number, "in vain"), s._replace(behind=s.behind - {number})
     if s.thread is not None and s.thread.stage == "finished":
         number = s.thread.copy
         if not s.thread.live:  # the call fails at once: its session is gone
@@ -383,7 +387,15 @@ def _recovery(s: System) -> Steps:
     if s.broker_up and s.producer_up and not s.producer_link:
         yield Event("producer_link_up"), s._replace(producer_link=True)
     if s.broker_up and s.consumer_up and not s.consumer_link:
-        yield Event("consumer_link_up"), s._replace(consumer_link=True, held=())
+        yield Event("consumer_link_up"), _new_session(s)
+
+
+def _new_session(s: System) -> System:
+    """It holds nothing, and a thread of its own calls the application, whatever the old one is busy with."""
+    new = s._replace(consumer_link=True, held=())
+    if s.thread is None or s.thread.stage != "working":
+        return new
+    return new._replace(thread=None, behind=s.behind | {s.thread.copy})
 
 
 # ---- What goes wrong ------------------------------------------------------------------------------------------
@@ -403,7 +415,7 @@ def _faults(s: System, c: Rules) -> Steps:
         yield Event(Fault.CONSUMER_LINK_LOSS), _returned(_consumer_link_breaks(s))
     if s.consumer_up:
         gone = _returned(_consumer_link_breaks(s))
-        yield Event(Fault.CONSUMER_CRASH), gone._replace(consumer_up=False, held=(), thread=None)
+        yield Event(Fault.CONSUMER_CRASH), gone._replace(consumer_up=False, held=(), thread=None, behind=frozenset())
     if s.thread is not None and s.thread.stage == "working" and not c.inside_receive:
         yield Event(Fault.LISTENER_EXCEPTION, s.thread.copy), _listener_throws(s, c, s.thread)
 
