@@ -158,15 +158,24 @@ class Recorded:
     _names_all: bool
 
     @classmethod
-    def of_messages(
-        cls, events: Events, quiescence: Quiescence, silent: Collection[int], skew: int, *, names_all: bool = False
+    def of_messages(  # noqa: PLR0913 - by name
+        cls,
+        events: Events,
+        quiescence: Quiescence,
+        silent: Collection[int],
+        skew: int,
+        *,
+        names_all: bool = False,
+        recovers: bool = False,
     ) -> Recorded:
         """``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ.
+
+        ``recovers`` says that the library recovers a session whose listener has thrown.
 
         With ``names_all`` each consumer of a message's queue is one of its own in the message's life, if it befell
         something, although it was never handed the message; without, these are all one (:data:`OTHERS`).
         """
-        lines = Lines(events, skew)
+        lines = Lines(events, skew, recovers=recovers)
         tokens = lines.of_messages()
         facts = _facts(events, tokens, quiescence, silent)
         facts[_acknowledged_first(tokens, len(facts)) & ~lines.processed_too_often] |= int(Facts.ACKNOWLEDGED_FIRST)
