@@ -115,6 +115,7 @@ class Lines:
         placed_ones = placed(events, skew)
         self._of_failures = _with_failures(events, *placed_ones)
         self.circumstances, self.moments = self._of_failures if recovers else placed_ones
+        self._of_consumers = np.setdiff1d(events.places(Event.CLOSE), events.closes_of_sessions())
         self._interruptions = Interruptions(self.circumstances)
         self.lanes = _lanes(events)
         self.broken = events.errs == 1
@@ -405,7 +406,7 @@ class Lines:
             yield self._covered(self.deliveries, rows, of_consumer(event.value), _certainty(event))
         for event in _OF_SESSIONS:
             acts = self.events.places(event)
-            acts = acts[~self.broken[acts]]
+            acts = np.setdiff1d(acts[~self.broken[acts]], self._of_consumers)
             rows = first_covering_ack(self.events.session, self.deliveries, acts, acts)
             sign = of_consumer(event.value) if event is Event.CLOSE else event.value
             yield self._covered(self.deliveries, rows, sign, _certainty(event))
