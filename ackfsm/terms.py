@@ -151,6 +151,7 @@ class ListenerException(StrEnum):
     """What the library does when the application's listener throws."""
 
     REDELIVER = "redeliver"
+    RECOVER = "recover"
     NEXT_MESSAGE = "next_message"
     SWALLOW = "swallow"
     ACKNOWLEDGE = "acknowledge"
@@ -203,10 +204,12 @@ class PrefetchFreed(StrEnum):
 
 
 class DeliveryCountFrom(StrEnum):
-    """What raises the count of delivery attempts: the broker's dispatch, or the delivery to the application."""
+    """What raises the count of delivery attempts: the broker's dispatch, the delivery to the application, or what the
+    broker is told of that (Artemis): an acknowledgement, and of what recover() gives back the first."""
 
     DISPATCH = "dispatch"
     DELIVERY = "delivery"
+    ACKNOWLEDGEMENT = "acknowledgement"
 
 
 class Destination(StrEnum):

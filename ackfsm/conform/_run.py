@@ -446,6 +446,9 @@ class _Run:
             client.held.append(delivery.message)
         elif self.configuration.listener_exception is ListenerException.REDELIVER:
             client.given_back.add(delivery.message)
+        elif self.configuration.listener_exception is ListenerException.RECOVER:
+            client.held.append(delivery.message)
+            client.give_back()
         try:
             self.adapter.done(client.name, delivery.message, failed=True)
         except _GONE as error:

@@ -69,6 +69,7 @@ class _Session(Protocol):
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
     def recover(self) -> None: ...
+    def give_back(self) -> None: ...
     def close(self) -> None: ...
     def finish_processing(self) -> None: ...
     def listener_busy(self) -> bool: ...
@@ -103,6 +104,7 @@ class Consumer(Closing):
         self._ack_by = table.decided_by(Event.ACKNOWLEDGE, receiver.configuration)
         self._session_acks = self._ack_by is AckFrom.LIBRARY
         self._requeues_failed = table.decided_by(Event.REQUEUE, receiver.configuration) is AckFrom.LIBRARY
+        self._recovers_failed = table.decided_by(Event.RECOVER, receiver.configuration) is AckFrom.LIBRARY
         self._scope = broker.ack_scope(receiver.configuration)
         self._delivery_order = broker.engine.model.overtaken_by(Event.DELIVERED_CLEAR, "consumer")
         self._lazy: list[Message] = []
@@ -287,6 +289,8 @@ class Consumer(Closing):
         self._broker.loop.perform(Event.LISTENER_EXCEPTION, message.copy)
         if self._requeues_failed:
             self._broker.loop.perform(Event.REQUEUE, message.copy)
+        if self._recovers_failed:
+            self.session.give_back()
         self._acknowledge_by_session(message)
         self._broker.loop.run_to_quiescence()
 

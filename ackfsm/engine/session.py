@@ -394,10 +394,14 @@ class Session(Closing):
         with self.without_listeners():
             self.finish_processing()
             self.broker.log(self.process, "recover", session=self.name)
-            for consumer in self.consumers:
-                self._requeue_unacked(consumer.receiver, "recover")
-            self.release_closed_consumers()
+            self.give_back()
         self.broker.loop.run_to_quiescence()
+
+    def give_back(self) -> None:
+        """Have everything that is not acknowledged delivered again: the application's recovery, or the library's."""
+        for consumer in self.consumers:
+            self._requeue_unacked(consumer.receiver, "recover")
+        self.release_closed_consumers()
 
     def record_outcome(self, outcome: str) -> None:
         """One link's part of the transaction has ended so: the worst counts."""

@@ -21,7 +21,7 @@ EXECUTE = (
 )
 WAITS = "{refuse: the response waits for the sync, when: answer_waits_for_sync"
 NO_SESSION = "{refuse: there is no session to recover, error: IllegalStateException"
-RECOVERS = "      recover, consumer_recover, consumer_rollback:"
+RECOVERS = "      recover, consumer_recover, library_recover, consumer_rollback:"
 NPSEND = "delivery_mode == 'NON_PERSISTENT'"
 UNCHECKED = f"- value: unconfirmed\n      when: {NPSEND}"
 DISPATCHED = "        - {to: dispatched, because: kept until acknowledged, source: JMS 6.2.10}"

@@ -109,9 +109,13 @@ class _Visits:
 class Lines:
     """What the rows of a history tell of its messages, and when."""
 
-    def __init__(self, events: Events, skew: int) -> None:
+    def __init__(self, events: Events, skew: int, *, recovers: bool = False) -> None:
+        """``recovers`` says that the library recovers a session whose listener has thrown."""
         self.events = events
-        self.circumstances, self.moments = placed(events, skew)
+        placed_ones = placed(events, skew)
+        self._of_failures = _with_failures(events, *placed_ones)
+        self.circumstances, self.moments = self._of_failures if recovers else placed_ones
+        self._of_consumers = np.setdiff1d(events.places(Event.CLOSE), events.closes_of_sessions())
         self._interruptions = Interruptions(self.circumstances)
         self.lanes = _lanes(events)
         self.broken = events.errs == 1
@@ -220,7 +224,7 @@ class Lines:
         this.queues, this.modes = self.queues[first], self.modes[first]
         pairs, processes = zip(*(self.handed.of(its) for its in (first, second)), strict=True)
         this.handed = _Pairs(np.concatenate(pairs), np.concatenate(processes))
-        this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
+        this.circumstances, this.moments = self._of_failures
         return this
 
     def away_until(self, each: Circumstance) -> Ints:
@@ -410,7 +414,7 @@ class Lines:
             yield self._covered(self.deliveries, rows, of_consumer(event.value), _certainty(event))
         for event in _OF_SESSIONS:
             acts = self.events.places(event)
-            acts = acts[~self.broken[acts]]
+            acts = np.setdiff1d(acts[~self.broken[acts]], self._of_consumers)
             rows = first_covering_ack(self.events.session, self.deliveries, acts, acts)
             sign = of_consumer(event.value) if event is Event.CLOSE else event.value
             yield self._covered(self.deliveries, rows, sign, _certainty(event))
@@ -477,7 +481,7 @@ class Lines:
 def _with_failures(
     events: Events, found: tuple[Circumstance, ...], moments: Moments
 ) -> tuple[tuple[Circumstance, ...], Moments]:
-    """What happened around pairs: a listener that fails may have its whole session started over."""
+    """What happened around messages where a listener that fails may have its whole session started over."""
     rows = events.places(Event.FAILED)
     high = moments.high.copy()
     high[rows] = _neighbours(events)[1][rows]

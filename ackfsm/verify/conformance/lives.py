@@ -21,10 +21,19 @@ from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lines import OF_THE_BROKER, Lines, Moments
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_pairs, until_the_last
-from ackfsm.verify.context.circumstances import GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance
+from ackfsm.verify.context.circumstances import GIVING_BACK, KINDS_GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance
 from ackfsm.verify.context.expand import NEVER
 from ackfsm.verify.context.quiescence import Quiescence
-from ackfsm.verify.context.signs import BROKEN, CONSUMER_BROKEN, DELIVERED_FLAGGED, SIGNS, Certainty, Sign, of_consumer
+from ackfsm.verify.context.signs import (
+    BROKEN,
+    CONSUMER_BROKEN,
+    CONSUMER_CLOSED,
+    DELIVERED_FLAGGED,
+    SIGNS,
+    Certainty,
+    Sign,
+    of_consumer,
+)
 from ackfsm.verify.events.arrays import Ints, Mask, mixed
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE
@@ -158,15 +167,24 @@ class Recorded:
     _names_all: bool
 
     @classmethod
-    def of_messages(
-        cls, events: Events, quiescence: Quiescence, silent: Collection[int], skew: int, *, names_all: bool = False
+    def of_messages(  # noqa: PLR0913 - by name
+        cls,
+        events: Events,
+        quiescence: Quiescence,
+        silent: Collection[int],
+        skew: int,
+        *,
+        names_all: bool = False,
+        recovers: bool = False,
     ) -> Recorded:
         """``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ.
+
+        ``recovers`` says that the library recovers a session whose listener has thrown.
 
         With ``names_all`` each consumer of a message's queue is one of its own in the message's life, if it befell
         something, although it was never handed the message; without, these are all one (:data:`OTHERS`).
         """
-        lines = Lines(events, skew)
+        lines = Lines(events, skew, recovers=recovers)
         tokens = lines.of_messages()
         facts = _facts(events, tokens, quiescence, silent)
         facts[_acknowledged_first(tokens, len(facts)) & ~lines.processed_too_often] |= int(Facts.ACKNOWLEDGED_FIRST)
@@ -295,14 +313,14 @@ _NO_PAIRS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 def _how_sure(each: Circumstance, process: int) -> Certainty:
     if process not in each.hit:
         return Certainty.PERHAPS
-    return Certainty.PERHAPS if each.kind in GIVING_BACK else Certainty.CERTAIN
+    return Certainty.PERHAPS if each.kind in KINDS_GIVING_BACK else Certainty.CERTAIN
 
 
 _OF_PRODUCERS: Final = frozenset({*OF_PRODUCERS, BROKEN})
 
 _AT_CONSUMERS_TOO: Final = MappingProxyType(
     {fault.value: fault.value for fault in OF_CONSUMERS}
-    | {BROKEN: CONSUMER_BROKEN, Event.RECOVER.value: Event.RECOVER.value}
+    | {BROKEN: CONSUMER_BROKEN, **{kind: kind for kind in (Event.RECOVER.value, CONSUMER_CLOSED)}}
     | {event.value: of_consumer(event) for event in GIVING_BACK if event is not Event.RECOVER}
 )
 """What befalls consumers, and the sign of it."""
@@ -314,7 +332,7 @@ def signs_around(kinds: Collection[str]) -> tuple[Sign, ...]:
     Those that only perhaps befell it are left out: they take nothing away from what is believed of it.
     """
     alone = [Sign(kind) for kind in kinds if kind in OF_THE_BROKER | _OF_PRODUCERS]
-    its = {_AT_CONSUMERS_TOO[kind]: kind in GIVING_BACK for kind in kinds if kind in _AT_CONSUMERS_TOO}
+    its = {_AT_CONSUMERS_TOO[kind]: kind in KINDS_GIVING_BACK for kind in kinds if kind in _AT_CONSUMERS_TOO}
     certainty = {True: Certainty.IF_POSSIBLE, False: Certainty.CERTAIN}
     return (*alone, *(Sign(name, 1, certainty[given_back]) for name, given_back in its.items()))
 

@@ -578,7 +578,8 @@ class Judge:
                 found -= set(_ANSWERS_TO_COMMIT)
         if self._by_library:
             found |= {plain.get(sign, sign) for sign in (Event.ACKNOWLEDGE.value, *_ANSWERS[0])}
-        if Event.FAILED in names and configuration.listener_exception is ListenerException.ACKNOWLEDGE:
+        listens = configuration.consumption is Consumption.LISTENER
+        if listens and Event.FAILED in names and configuration.listener_exception is ListenerException.ACKNOWLEDGE:
             found.add(Event.ACKNOWLEDGE.value)  # the library acknowledges what failed
         if self._in_transactions(lived.facts):
             found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it

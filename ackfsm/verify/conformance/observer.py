@@ -51,7 +51,9 @@ _OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeli
 _DECIDED_BEFORE: Final = MappingProxyType({"outcome_forgotten": Event.RESEND.value})
 """What an application decides without a line, and the line of what it does then."""
 
-_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close", "send_timed_out", *_DECIDED_BEFORE}) | _OUTCOMES
+_ACTIONS: Final = (
+    frozenset({"recover", "rollback", "consumer_close", "consumer_cancel", "send_timed_out", *_DECIDED_BEFORE}) | _OUTCOMES
+)
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
 
 _BETWEEN_MESSAGES: Final = frozenset({"postpone"})

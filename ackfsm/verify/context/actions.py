@@ -24,7 +24,8 @@ __all__ = [
 RECOVER = "recover"
 """The application recovers its session, rolls back (or its commit is rolled back), or closes it of its own will."""
 
-_RECOVERING = (Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE)
+_RECOVERING_SESSIONS = (Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
+_RECOVERING = (*_RECOVERING_SESSIONS, Event.CLOSE)
 
 _SENDS = (Event.SEND, Event.RESEND)
 
@@ -54,7 +55,7 @@ def _recovered(events: Events) -> bool:
     ordered = deliveries[order]
     again = events.message[ordered[1:]] == events.message[ordered[:-1]]
     before, after = ordered[:-1][again], ordered[1:][again]
-    ends = np.setdiff1d(events.places(*_RECOVERING), _broken(events))
+    ends = np.union1d(events.places(*_RECOVERING_SESSIONS), np.setdiff1d(events.closes_of_sessions(), _broken(events)))
     found = last_before(events.session[before], after, events.session[ends], ends)
     explained = (found != NONE) & (ends[found] > before) if len(ends) else np.zeros(0, bool)
     return bool(explained.any())

@@ -11,7 +11,7 @@ import numpy as np
 
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.terms import Fault
-from ackfsm.verify.context.signs import BROKEN
+from ackfsm.verify.context.signs import BROKEN, CONSUMER_CLOSED
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import distinct_pairs
@@ -36,6 +36,7 @@ _DIES_WITH: Final = MappingProxyType(
 """A process that consumes and sends dies whole."""
 
 GIVING_BACK: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
+KINDS_GIVING_BACK: Final = frozenset({*GIVING_BACK, CONSUMER_CLOSED})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Circumstance:
 
     Attributes:
         row: the row of the events that tells it.
-        kind: a fault, :data:`BROKEN`, or one of :data:`GIVING_BACK`.
+        kind: a fault, :data:`BROKEN`, or one of :data:`KINDS_GIVING_BACK`.
         low, high: it happened in this time.
         hit: the processes that it certainly hit; none if it is the broker's.
         suspected: the processes that it may have hit.
@@ -69,14 +70,17 @@ def circumstances(events: Events, low: Ints, high: Ints) -> tuple[Circumstance, 
 
 def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
     """What gives back the messages of a session that its application has not seen."""
+    sessions = frozenset(events.closes_of_sessions().tolist())
     for row in events.places(*GIVING_BACK).tolist():
         event = EVENTS[events.event[row]]
+        broken, of_session = event is Event.CLOSE and events.errs[row] == 1, event is not Event.CLOSE or row in sessions
         yield Circumstance(
             row=row,
-            kind=BROKEN if event is Event.CLOSE and events.errs[row] == 1 else event.value,
+            kind=BROKEN if broken else event.value if of_session else CONSUMER_CLOSED,
             low=int(low[row]),
             high=int(high[row]),
             hit=frozenset({int(events.process[row])}),
+            queue=ABSENT if of_session else int(events.queue[row]),
         )
 
 

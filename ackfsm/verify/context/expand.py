@@ -159,8 +159,7 @@ def covering(events: Events, acts: Ints) -> Ints:
     one = events.scope[acts] == VOCABULARY["scope"].index(AckScope.MESSAGE)
     own = number_pairs(events.session, events.message)
     of_session = first_covering_ack(events.session, deliveries, acts[~one], cuts[~one])
-    closes = events.places(Event.CLOSE)
-    ends = np.union1d(events.places(Event.RECOVER), closes[events.queue[closes] == ABSENT])  # not of one consumer
+    ends = np.union1d(events.places(Event.RECOVER), events.closes_of_sessions())
     given_back = first_covering_ack(events.session, deliveries, ends, ends) < of_session
     return np.minimum(
         first_covering_ack(own, deliveries, acts[one], cuts[one]), np.where(given_back, NEVER, of_session)

@@ -23,6 +23,7 @@ __all__ = [
     "CALLS",
     "CIRCUMSTANCES",
     "CONSUMER_BROKEN",
+    "CONSUMER_CLOSED",
     "DELIVERED_FLAGGED",
     "DELIVERED_SOMEHOW",
     "FAULTS",
@@ -105,6 +106,9 @@ def of_consumer(line: str) -> str:
 
 CONSUMER_BROKEN = of_consumer(BROKEN)
 
+CONSUMER_CLOSED = "close of a consumer"
+"""``close`` of one consumer, whose session goes on."""
+
 SIGNS = (
     *(event.value for event in Event if event not in _NO_SIGNS),
     DELIVERED_FLAGGED,
@@ -112,6 +116,7 @@ SIGNS = (
     *(of_consumer(event.value) for event in Event if event in _TOLD_BY_BOTH),
     BROKEN,
     CONSUMER_BROKEN,
+    CONSUMER_CLOSED,
     *FAULTS,
     AT_REST,
 )
@@ -122,7 +127,7 @@ SESSION_ENDS = frozenset(
 )
 """What gives back the messages of a session."""
 
-CIRCUMSTANCES = frozenset({*FAULTS, BROKEN, CONSUMER_BROKEN}) | SESSION_ENDS
+CIRCUMSTANCES = frozenset({*FAULTS, BROKEN, CONSUMER_BROKEN, CONSUMER_CLOSED}) | SESSION_ENDS
 """What happens around a message and may explain what became of it: faults, and sessions that end or start over."""
 
 _BREAKS = MappingProxyType({BROKEN: Fault.PRODUCER_LINK_LOSS, CONSUMER_BROKEN: Fault.CONSUMER_LINK_LOSS})
@@ -135,6 +140,7 @@ def events_of_signs(specification: Specification) -> Mapping[str, frozenset[str]
         lines = [str(event.line["event"])] if event.line and not event.repairs else []
         for line in (*lines, *event.also):
             name = DELIVERED_FLAGGED if event.line.get("redelivered") else line
+            name = CONSUMER_CLOSED if "of" in event.line else name
             found[of_consumer(name) if name in _TOLD_BY_BOTH and event.per.of_consumer else name].add(event.name)
     found[DELIVERED_SOMEHOW] = found[Event.DELIVERED.value] | found[DELIVERED_FLAGGED]
     for fault in FAULTS:

@@ -70,6 +70,11 @@ class Events:
         wanted = np.array([*(event in events for event in EVENTS), False])  # the last is what ABSENT finds
         return np.flatnonzero(wanted[self.event])
 
+    def closes_of_sessions(self) -> Ints:
+        """The rows of ``close`` that close a session, and not one of its consumers, which names its queue."""
+        closes = self.places(Event.CLOSE)
+        return closes[(self.queue[closes] == ABSENT) | (self.errs[closes] == 1)]
+
     def faults(self) -> tuple[Fault, ...]:
         """The kinds of faults that were recorded, in the order of :class:`Fault`; without those of one call."""
         return tuple(fault for fault in Fault if fault in self.told_faults())

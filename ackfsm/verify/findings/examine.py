@@ -394,7 +394,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         explanation=explanation,
         broken=_broken_connections(events) if configuration else (),
         given_back_beside=configuration is not None
-        and given_back_beside(events, thrown=configuration.listener_exception is ListenerException.REDELIVER),
+        and given_back_beside(events, thrown=configuration.listener_exception in _THROWN_BACK),
         unrecorded=unrecorded.summary if unrecorded else None,
         unshown=ordered(missing),
         cost=cost,
@@ -615,11 +615,18 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
     return tuple(fault for fault in sides if fault in seen)
 
 
+_THROWN_BACK: Final = frozenset({ListenerException.REDELIVER, ListenerException.RECOVER})
+"""Where the library gives a message back at once whose listener has thrown."""
+
+
 def _conformance(this: _Examination, configuration: Configuration) -> Conformance:
     whole = this.whole
     silent = whole.silent[0].processes if whole.silent else ()
     all_count = configuration.destination in ENDS_WITH_THE_LAST
-    recorded = Recorded.of_messages(whole.events, whole.quiescence, silent, whole.skew, names_all=all_count)
+    recovers = configuration.listener_exception is ListenerException.RECOVER
+    recorded = Recorded.of_messages(
+        whole.events, whole.quiescence, silent, whole.skew, names_all=all_count, recovers=recovers
+    )
     recorded = recorded.only(this.share.messages)
     return conformance(recorded, whole.events, whole.specification, configuration)
 

@@ -222,7 +222,7 @@ def _first_done(events: Events, deliveries: Ints) -> Ints:
     """For each delivery the first row after which its application owes nothing for it."""
     ends = events.places(Event.COMMIT, Event.ROLLBACK)
     failed = events.places(Event.FAILED)
-    given_up = events.places(Event.RECOVER, Event.CLOSE)
+    given_up = np.union1d(events.places(Event.RECOVER), events.closes_of_sessions())
     first: Ints = np.minimum.reduce(
         [
             covering(events, events.places(Event.ACKNOWLEDGE)),
