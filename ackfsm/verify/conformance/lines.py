@@ -9,13 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.history_format import VOCABULARY, Event, Outcome
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
 from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, Circumstance, circumstances
 from ackfsm.verify.context.expand import NEVER, calls_of, covering, first_covering_ack
 from ackfsm.verify.context.interrupted import Interruptions
-from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, SIGNS, Certainty, of_consumer
+from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, Certainty, of_consumer
 from ackfsm.verify.events.arrays import Codes, Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, distinct_pairs, number_pairs
@@ -40,6 +40,7 @@ _DIRECT: Final = (
     Event.IN_DOUBT,
     Event.EXPIRED,
     Event.DEAD_LETTERED,
+    Event.RETURNED,
     Event.JOURNAL_WRITTEN,
     Event.JOURNAL_SYNCED,
 )
@@ -343,15 +344,20 @@ class Lines:
             rows = self.events.places(event)
             if event is Event.PROCESSED:
                 rows = np.setdiff1d(rows, self.by_workers)
-            flagged = self.events.redelivered[rows] == 1
-            kinds = (
-                ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
-                if event is Event.DELIVERED
-                else ((event.value, rows),)
-            )
             certainty = Certainty.IF_POSSIBLE if event is Event.FAILED else Certainty.CERTAIN
-            for sign, its in kinds:
+            for sign, its in self._kinds(event, rows):
                 yield self.tokens(self.events.message[its], its, sign, self.events.process[its], certainty)
+
+    def _kinds(self, event: Event, rows: Ints) -> Iterator[tuple[str, Ints]]:
+        """What these lines of ``event`` tell more exactly, and which of them do."""
+        flagged, outcome = self.events.redelivered[rows] == 1, self.events.outcome[rows]
+        if event is Event.DELIVERED:
+            yield from ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
+        elif event is Event.FAILED:
+            yield event.value, rows[outcome == ABSENT]
+            yield from ((FAILED_WITH[each], rows[outcome == code]) for code, each in enumerate(Outcome))
+        else:
+            yield event.value, rows
 
     def _of_sends(self) -> Iterator[Tokens]:
         sends = self.events.places(Event.SEND, Event.RESEND)

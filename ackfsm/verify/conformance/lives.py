@@ -24,7 +24,16 @@ from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_
 from ackfsm.verify.context.circumstances import GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance
 from ackfsm.verify.context.expand import NEVER
 from ackfsm.verify.context.quiescence import Quiescence
-from ackfsm.verify.context.signs import BROKEN, CONSUMER_BROKEN, DELIVERED_FLAGGED, SIGNS, Certainty, Sign, of_consumer
+from ackfsm.verify.context.signs import (
+    BROKEN,
+    CONSUMER_BROKEN,
+    DELIVERED_FLAGGED,
+    FAILED_WITH,
+    SIGNS,
+    Certainty,
+    Sign,
+    of_consumer,
+)
 from ackfsm.verify.events.arrays import Ints, Mask, mixed
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE
@@ -352,7 +361,7 @@ def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
 
 _SENT: Final = (Event.SEND.value, Event.RESEND.value)
 _HANDED_OVER: Final = (Event.DELIVERED.value, DELIVERED_FLAGGED)
-_DONE_WITH: Final = (Event.PROCESSED.value, Event.FAILED.value)
+_DONE_WITH: Final = (Event.PROCESSED.value, Event.FAILED.value, *FAILED_WITH.values())
 
 
 def _acknowledged_first(tokens: Tokens, messages: int) -> Mask:

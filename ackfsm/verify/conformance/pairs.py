@@ -137,7 +137,8 @@ class _Pairing:
         self._usable[events.message[acting[mixed]]] = False
         sent = events.places(Event.SEND, Event.RESEND)
         self._kind, self._lane = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self._kind[events.message[sent]] = number_pairs(events.queue[sent], events.delivery_mode[sent])
+        of_queues = number_pairs(events.queue[sent], events.delivery_mode[sent])
+        self._kind[events.message[sent]] = number_pairs(of_queues, events.priority[sent])
         sender = number_pairs(events.process[sent], events.session[sent])
         self._lane[events.message[sent]] = number_pairs(sender, self._kind[events.message[sent]])
 

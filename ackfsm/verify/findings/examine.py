@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
+from ackfsm.terms import AckScope, Anomaly, Configuration, Fault, ListenerException
 from ackfsm.verify.conformance.explain import Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lines import modes_of
@@ -31,6 +31,7 @@ from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
 from ackfsm.verify.context.clocks import Clocks, aligned
 from ackfsm.verify.context.expand import Stream, expand
+from ackfsm.verify.context.priorities import with_priorities
 from ackfsm.verify.context.queues import Configurations, Share, configurations_of, in_several_shares, shares_of
 from ackfsm.verify.context.quiescence import Quiescence, quiescence_of
 from ackfsm.verify.context.sends import Sends, sends_of
@@ -278,9 +279,11 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     unshown: Collection[str] | None = None,
 ) -> Examined:
     """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
-    events = spelled_out(history.events)
-    sends, configurations = sends_of(events), configurations_of(configuration)
+    configurations = configurations_of(configuration)
+    events = transactions_told_apart(with_priorities(history.events, configurations, specification))
     shares = shares_of(configurations, events)
+    events = spelled_out(events, _gives_back_up_to(shares, events))
+    sends = sends_of(events)
     whole = _Whole(
         history=history,
         events=events,
@@ -307,6 +310,15 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         events,
         tuple(decided for each in parts for decided in each.decided),
     )
+
+
+def _gives_back_up_to(shares: Sequence[Share], events: Events) -> Mask:
+    """Of which messages a ``failed`` without a scope gives back all that its session had up to it."""
+    found = np.zeros(events.count_of("message"), bool)
+    for each in shares:
+        if each.configuration is not None and each.configuration.outcome_scope is AckScope.UP_TO:
+            found |= each.messages
+    return found
 
 
 def _within_windows(specification: Specification, shares: Sequence[Share], events: Events) -> Mask:
