@@ -18,7 +18,7 @@ from ackfsm.verify.context.interrupted import Interruptions
 from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, Certainty, of_consumer
 from ackfsm.verify.events.arrays import Codes, Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, distinct_pairs, number_pairs
+from ackfsm.verify.events.joins import NONE, distinct_pairs, last_before, number_pairs
 from ackfsm.verify.events.observables import event_code
 
 __all__ = ["OF_THE_BROKER", "Lines", "Moments", "modes_of", "placed"]
@@ -262,7 +262,7 @@ class Lines:
 
     def of_messages(self) -> Tokens:
         """The tokens of the lines that name a message, or cover it."""
-        parts = (*self._direct(), *self._at_consumers(), *self._of_sends(), *self._of_deliveries())
+        parts = (*self._direct(), *self._at_consumers(), self._leases(), *self._of_sends(), *self._of_deliveries())
         return self._since_the_last_send(in_doubt(Tokens.joined(parts)))
 
     def _since_the_last_send(self, tokens: Tokens) -> Tokens:
@@ -358,6 +358,14 @@ class Lines:
             yield from ((FAILED_WITH[each], rows[outcome == code]) for code, each in enumerate(Outcome))
         else:
             yield event.value, rows
+
+    def _leases(self) -> Tokens:
+        """What ran out was lent to whoever was handed the message last."""
+        events, rows = self.events, self.events.places(Event.LEASE_EXPIRED)
+        held = last_before(events.message[rows], rows, events.message[self.deliveries], self.deliveries)
+        rows, held = rows[held != NONE], self.deliveries[held[held != NONE]]
+        process = events.process[held]
+        return self.tokens(events.message[rows], rows, Event.LEASE_EXPIRED.value, process, Certainty.IF_POSSIBLE)
 
     def _of_sends(self) -> Iterator[Tokens]:
         sends = self.events.places(Event.SEND, Event.RESEND)

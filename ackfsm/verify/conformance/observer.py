@@ -48,7 +48,7 @@ _REJECTS: Final = frozenset({"settle_rejected"})
 _OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeliverable"}) | _REJECTS
 """What an application may say of a delivery that it failed to process."""
 
-_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close", "returned"}) | _OUTCOMES
+_ACTIONS: Final = frozenset({"recover", "rollback", "consumer_close", "returned", "lease_expired"}) | _OUTCOMES
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
 
 _BETWEEN_MESSAGES: Final = frozenset({"postpone"})

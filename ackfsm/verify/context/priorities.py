@@ -23,7 +23,7 @@ def with_priorities(events: Events, configurations: Configurations, specificatio
     """``events`` with the default for each priority that is not told, if some are told."""
     if (events.priority == ABSENT).all():
         return events
-    defaults = [_default(each and each.profile, specification) for each in configurations.distinct()]
+    defaults = [_default(each.profile if each else None, specification) for each in configurations.distinct()]
     of_rows = np.array(defaults)[configurations.numbers(events.names["queue"])[events.queue]]
     return dataclasses.replace(events, priority=np.where(events.priority == ABSENT, of_rows, events.priority))
 

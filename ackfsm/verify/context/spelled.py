@@ -10,10 +10,11 @@ import functools
 
 import numpy as np
 
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.expand import NEVER, covering, first_covering_ack
 from ackfsm.verify.context.sends import sends_of
+from ackfsm.verify.context.timeouts import timed_out
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, at, first_covering, last_before, number_pairs
@@ -109,13 +110,6 @@ def _given_back(events: Events, up_to: Mask) -> _Added:
 
 
 def _timeouts(events: Events) -> _Added:
-    """The latest call of acknowledge in the session, or of the process, whose time-out is told."""
-    faults = events.places(Event.FAULT)
-    rows = faults[events.fault[faults] == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)]
-    calls = events.places(Event.ACKNOWLEDGE)
-    tellers = [number for number, name in enumerate(events.names["process"].to_pylist()) if name in TELLERS]
-    mine = np.where(np.isin(events.process[rows], tellers), NONE, events.process[rows])
-    in_session = last_before(events.session[rows], rows, events.session[calls], calls)
-    call = np.where(in_session == NONE, last_before(mine, rows, events.process[calls], calls), in_session)
-    rows, call = rows[call != NONE], calls[call[call != NONE]]
-    return _Added(rows, call, events.message[call].astype(np.int64), Event.ACK_IN_DOUBT)
+    """The calls whose time-out is told."""
+    rows, calls = timed_out(events)
+    return _Added(rows, calls, events.message[calls].astype(np.int64), Event.ACK_IN_DOUBT)

@@ -43,8 +43,8 @@ def reordered(events: Events, *, in_one_session: bool = False) -> Ints:
     """The messages that came after a later-sent one, neither a repetition.
 
     Of messages that were never resent and whose first delivery is unflagged: those that were first delivered in a
-    session after a later-sent one of the same producer, queue, delivery mode and priority; with ``in_one_session`` those
-    of which one was sent in the same session, which alone has an order.
+    session after a later-sent one of the same producer, queue, delivery mode and priority; with ``in_one_session``
+    those of which one was sent in the same session, which alone has an order.
     """
     count = events.count_of("message")
     sent = _first(events, count, Event.SEND, Event.RESEND)

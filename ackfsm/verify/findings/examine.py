@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, Event
+from ackfsm.history_format import Event
 from ackfsm.tables import Specification
-from ackfsm.terms import AckScope, Anomaly, Configuration, Fault, ListenerException
+from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, OutcomeScope
 from ackfsm.verify.conformance.explain import Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lines import modes_of
@@ -37,6 +37,7 @@ from ackfsm.verify.context.quiescence import Quiescence, quiescence_of
 from ackfsm.verify.context.sends import Sends, sends_of
 from ackfsm.verify.context.signs import Sign
 from ackfsm.verify.context.spelled import spelled_out
+from ackfsm.verify.context.timeouts import timed_out
 from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.counting.count import (
     Halved,
@@ -316,7 +317,7 @@ def _gives_back_up_to(shares: Sequence[Share], events: Events) -> Mask:
     """Of which messages a ``failed`` without a scope gives back all that its session had up to it."""
     found = np.zeros(events.count_of("message"), bool)
     for each in shares:
-        if each.configuration is not None and each.configuration.outcome_scope is AckScope.UP_TO:
+        if each.configuration is not None and each.configuration.outcome_scope is OutcomeScope.UP_TO:
             found |= each.messages
     return found
 
@@ -622,7 +623,7 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
         Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
     }
     seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
-    if ACKNOWLEDGE_TIMEOUT in events.told_faults():
+    if len(timed_out(events)[0]):
         seen.add(Fault.CONSUMER_LINK_LOSS)
     return tuple(fault for fault in sides if fault in seen)
 
