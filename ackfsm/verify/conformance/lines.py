@@ -48,6 +48,7 @@ _FROM_THE_BROKER: Final = (Event.CONFIRMED, Event.REJECTED, Event.ACKNOWLEDGED, 
 """Answers to a call that has reached the broker."""
 _AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
 _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
+_ENDED: Final = (Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLED_BACK)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 _FEW_CONSUMERS: Final = 3
@@ -133,6 +134,7 @@ class Lines:
         busy = np.concatenate(
             [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
         )
+        self._prepared = _prepared(events)
         hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
         self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
 
@@ -213,8 +215,14 @@ class Lines:
         this.queues, this.modes = self.queues[first], self.modes[first]
         pairs, processes = zip(*(self.handed.of(its) for its in (first, second)), strict=True)
         this.handed = _Pairs(np.concatenate(pairs), np.concatenate(processes))
+        this._prepared = np.concatenate([self._prepared[first], self._prepared[second]], axis=1)
         this.circumstances, this.moments = _with_failures(self.events, self.circumstances, self.moments)
         return this
+
+    def untouched(self, messages: Ints, row: int) -> Mask:
+        """Which of ``messages`` are in a transaction then that is prepared, and outlives whatever befalls its session."""
+        spans = self._prepared[messages]
+        return np.asarray(((spans[..., 0] < row) & (row < spans[..., 1])).any(axis=1))
 
     def away_until(self, each: Circumstance) -> Ints:
         """For each queue, and for none, until when a consumer may have been away that ``each`` hit.
@@ -498,6 +506,21 @@ def _with_failures(
         for row in rows.tolist()
     )
     return tuple(sorted((*found, *failures), key=lambda each: each.row)), Moments(moments.low, high)
+
+
+def _prepared(events: Events) -> Ints:
+    """For each message from and to which rows it was in a prepared transaction: sent in one, and consumed in one."""
+    found = np.zeros((events.count_of("message"), 2, 2), np.int64)
+    if not len(events.places(Event.PREPARE, Event.PREPARED)):
+        return found
+    begins, ends = events.places(Event.PREPARE, Event.PREPARED), events.places(*_ENDED)
+    for side, kinds in enumerate(((Event.SEND, Event.RESEND), (Event.DELIVERED,))):
+        rows = events.places(*kinds)
+        rows = rows[events.transaction[rows] != ABSENT]
+        begin, end = (first_covering_ack(events.transaction, rows, acts, acts) for acts in (begins, ends))
+        its = begin != NEVER
+        found[events.message[rows[its]], side] = np.stack([begin[its], end[its]], axis=1)
+    return found
 
 
 def _next_with(keys: Ints, rows: Ints, wanted: Ints, after: Ints) -> Ints:

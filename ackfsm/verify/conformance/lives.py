@@ -266,6 +266,7 @@ class Recorded:
                 alive = np.concatenate([alive, sent_later[self._begin[sent_later] <= away]])
             if each.queue != ABSENT:
                 alive = alive[self._lines.queues[alive] == each.queue]
+            alive = alive[~self._lines.untouched(alive, each.row)]
             if len(alive):
                 yield from self._befell(each, alive)
 

@@ -46,10 +46,10 @@ class Why(IntFlag):
     """They are members of one transaction, one after the other."""
     FOLLOWED = 16
     """The first came again, and the second was first delivered right after it in its session, whoever sent it."""
-    HELD_BESIDE = 64
-    """The queue is exclusive, and the second was handed to one consumer while another one had the first still."""
     LOST = 32
     """One was sent after the other, and one of them was lost."""
+    HELD_BESIDE = 64
+    """The queue is exclusive, and one consumer was handed one while another one had the other still."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +64,7 @@ class Pairs:
         member, transaction: the places of pairs that are members of one transaction, and that transaction.
         urgent: how many may tell of an anomaly; they come first.
         beside: how many neighbours there are that were not taken.
+        unheld: of how many that two consumers of an exclusive queue had at once the network of two messages is none.
     """
 
     first: Ints
@@ -73,6 +74,7 @@ class Pairs:
     transaction: Ints
     urgent: int
     beside: int
+    unheld: int
 
     def __len__(self) -> int:
         return len(self.first)
@@ -121,7 +123,7 @@ class _Pairing:
         self._conformance = conformance
         self._overtaken, self._lost = anomalies[Anomaly.REORDER], anomalies[Anomaly.LOSS]
         self._blocking = configuration.send_mode is SendMode.BLOCKING
-        self._exclusive = configuration.exclusive_consumer
+        self._exclusive, self._unheld = configuration.exclusive_consumer, 0
         self._facts = conformance.recorded.facts
         sends, resends = events.places(Event.SEND), events.places(Event.RESEND)
         self._deliveries = events.places(Event.DELIVERED)
@@ -156,6 +158,8 @@ class _Pairing:
         first, second = np.where(swapped, found.second, found.first), np.where(swapped, found.first, found.second)
         kept = self._usable[first] & self._usable[second] & (first != second)
         kept[kept] = self._exact(first[kept], second[kept])
+        if found.why is Why.HELD_BESIDE:
+            self._unheld = int((~kept).sum())
         return _Candidates(found.why, first[kept], second[kept], found.transaction[kept])
 
     def _candidates(self) -> Iterator[_Candidates]:
@@ -300,6 +304,7 @@ class _Pairing:
             transaction=transaction[member],
             urgent=int((early | again).sum()),
             beside=len(keys) - len(order),
+            unheld=self._unheld,
         )
 
     def _rare_first(self, first: Ints, second: Ints) -> Ints:
