@@ -28,6 +28,7 @@ __all__ = [
     "Call",
     "Event",
     "Kind",
+    "Outcome",
 ]
 
 VERSION = 1
@@ -58,10 +59,13 @@ FIELDS: Mapping[str, Kind] = MappingProxyType(
         "transaction": Kind.TEXT,
         "position": Kind.WHOLE,
         "error": Kind.TEXT,
+        "outcome": Kind.TEXT,
+        "priority": Kind.WHOLE,
+        "consumer": Kind.TEXT,
     }
 )
 ALWAYS = ("t", "process", "event")
-NOT_NEGATIVE = ("t", "delivery_count")
+NOT_NEGATIVE = ("t", "delivery_count", "priority")
 
 
 class Event(StrEnum):
@@ -95,6 +99,19 @@ class Event(StrEnum):
     JOURNAL_SYNCED = "journal_synced"
     WAITING = "waiting"
     DEPTH = "depth"
+    RETURNED = "returned"
+    LEASE_EXPIRED = "lease_expired"
+    PREPARE = "prepare"
+    PREPARED = "prepared"
+
+
+class Outcome(StrEnum):
+    """What an application says of a delivery that it gives back or up; the ``outcome`` of a ``failed``."""
+
+    RELEASED = "released"
+    MODIFIED = "modified"
+    UNDELIVERABLE = "undeliverable"
+    REJECTED = "rejected"
 
 
 class Call(StrEnum):
@@ -122,6 +139,8 @@ _OF_A_MESSAGE = (
     Event.FAILED,
     Event.EXPIRED,
     Event.DEAD_LETTERED,
+    Event.RETURNED,
+    Event.LEASE_EXPIRED,
 )
 _OF_A_TRANSACTION = (
     Event.BEGIN,
@@ -130,6 +149,8 @@ _OF_A_TRANSACTION = (
     Event.COMMIT_IN_DOUBT,
     Event.ROLLBACK,
     Event.ROLLED_BACK,
+    Event.PREPARE,
+    Event.PREPARED,
 )
 
 NEEDS: Mapping[str, tuple[Event, ...]] = MappingProxyType(
@@ -161,6 +182,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "scope": tuple(AckScope),
         "fault": (*Fault, ACKNOWLEDGE_TIMEOUT),
         "delivery_mode": tuple(DeliveryMode),
+        "outcome": tuple(Outcome),
     }
 )
 """The fields with a fixed set of values; the place of a value is its code."""

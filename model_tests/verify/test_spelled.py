@@ -121,7 +121,8 @@ def test_the_session_may_go_on_after_a_time_out(tmp_path: Path) -> None:
 
 def _told(events: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     batch = pa.RecordBatch.from_pylist(events, SCHEMA)
-    found = spelled_out(assemble([encode(batch, np.arange(len(batch)))]))
+    recorded = assemble([encode(batch, np.arange(len(batch)))])
+    found = spelled_out(recorded, np.zeros(recorded.count_of("message"), bool))
     names = {name: [*found.names[name].to_pylist(), None] for name in ("message", "process")}
     columns = (found.t, found.event, found.process, found.message)
     rows = zip(*(column.tolist() for column in columns), strict=True)

@@ -51,6 +51,9 @@ _LIVES_EXPLAINED: Final = 50
 """Different lives of pairs of which the cause is searched."""
 
 
+_EXCLUSIVE: Final = "two consumers held messages of an exclusive queue at once, which the model could not be held to"
+
+
 class PairExplainer:
     """Says what pairs explain of the ``anomalies``, given as the messages or transactions that have them."""
 
@@ -116,7 +119,14 @@ class PairExplainer:
             )[:SHOWN],
             undecided={why: len(pairs) for why, pairs in self._held.undecided().items()},
         )
-        return dataclasses.replace(explanation, pairs=pairs), found
+        undecided = {**explanation.undecided, **self._exclusive_undecided()}
+        return dataclasses.replace(explanation, pairs=pairs, undecided=undecided), found
+
+    def _exclusive_undecided(self) -> Mapping[str, int]:
+        """How many messages of exclusive queues two consumers had at once of which it is open whether they may."""
+        held = self._pairs.having(Why.HELD_BESIDE)
+        count = self._pairs.unheld + len(np.setdiff1d(held, self._decided))
+        return {_EXCLUSIVE: count} if count else {}
 
     def _halves(self) -> Iterator[tuple[int, Contradicted]]:
         """What was consumed in each halved transaction, and what is impossible of it beside what was sent in it."""

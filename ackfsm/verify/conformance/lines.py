@@ -9,16 +9,16 @@ from typing import Final
 
 import numpy as np
 
-from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.history_format import VOCABULARY, Event, Outcome
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
 from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, Circumstance, circumstances
 from ackfsm.verify.context.expand import NEVER, calls_of, covering, first_covering_ack
 from ackfsm.verify.context.interrupted import Interruptions
-from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, SIGNS, Certainty, of_consumer
+from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, Certainty, of_consumer
 from ackfsm.verify.events.arrays import Codes, Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, distinct_pairs, number_pairs
+from ackfsm.verify.events.joins import NONE, distinct_pairs, last_before, number_pairs
 from ackfsm.verify.events.observables import event_code
 
 __all__ = ["OF_THE_BROKER", "Lines", "Moments", "modes_of", "placed"]
@@ -40,6 +40,7 @@ _DIRECT: Final = (
     Event.IN_DOUBT,
     Event.EXPIRED,
     Event.DEAD_LETTERED,
+    Event.RETURNED,
     Event.JOURNAL_WRITTEN,
     Event.JOURNAL_SYNCED,
 )
@@ -47,6 +48,7 @@ _FROM_THE_BROKER: Final = (Event.CONFIRMED, Event.REJECTED, Event.ACKNOWLEDGED, 
 """Answers to a call that has reached the broker."""
 _AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
 _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
+_ENDED: Final = (Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLED_BACK)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 _FEW_CONSUMERS: Final = 3
@@ -138,6 +140,7 @@ class Lines:
         busy = np.concatenate(
             [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
         )
+        self._prepared = _prepared(events)
         hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
         self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
 
@@ -224,8 +227,14 @@ class Lines:
         this.queues, this.modes = self.queues[first], self.modes[first]
         pairs, processes = zip(*(self.handed.of(its) for its in (first, second)), strict=True)
         this.handed = _Pairs(np.concatenate(pairs), np.concatenate(processes))
+        this._prepared = np.concatenate([self._prepared[first], self._prepared[second]], axis=1)
         this.circumstances, this.moments = self._of_failures
         return this
+
+    def untouched(self, messages: Ints, row: int) -> Mask:
+        """Which of ``messages`` are in a transaction then that is prepared, and outlives whatever befalls its session."""
+        spans = self._prepared[messages]
+        return np.asarray(((spans[..., 0] < row) & (row < spans[..., 1])).any(axis=1))
 
     def away_until(self, each: Circumstance) -> Ints:
         """For each queue, and for none, until when a consumer may have been away that ``each`` hit.
@@ -273,7 +282,7 @@ class Lines:
 
     def of_messages(self) -> Tokens:
         """The tokens of the lines that name a message, or cover it."""
-        parts = (*self._direct(), *self._at_consumers(), *self._of_sends(), *self._of_deliveries())
+        parts = (*self._direct(), *self._at_consumers(), self._leases(), *self._of_sends(), *self._of_deliveries())
         return self._since_the_last_send(in_doubt(Tokens.joined(parts)))
 
     def _since_the_last_send(self, tokens: Tokens) -> Tokens:
@@ -355,15 +364,28 @@ class Lines:
             rows = self.events.places(event)
             if event is Event.PROCESSED:
                 rows = np.setdiff1d(rows, self.by_workers)
-            flagged = self.events.redelivered[rows] == 1
-            kinds = (
-                ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
-                if event is Event.DELIVERED
-                else ((event.value, rows),)
-            )
             certainty = Certainty.IF_POSSIBLE if event is Event.FAILED else Certainty.CERTAIN
-            for sign, its in kinds:
+            for sign, its in self._kinds(event, rows):
                 yield self.tokens(self.events.message[its], its, sign, self.events.process[its], certainty)
+
+    def _kinds(self, event: Event, rows: Ints) -> Iterator[tuple[str, Ints]]:
+        """What these lines of ``event`` tell more exactly, and which of them do."""
+        flagged, outcome = self.events.redelivered[rows] == 1, self.events.outcome[rows]
+        if event is Event.DELIVERED:
+            yield from ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
+        elif event is Event.FAILED:
+            yield event.value, rows[outcome == ABSENT]
+            yield from ((FAILED_WITH[each], rows[outcome == code]) for code, each in enumerate(Outcome))
+        else:
+            yield event.value, rows
+
+    def _leases(self) -> Tokens:
+        """What ran out was lent to whoever was handed the message last."""
+        events, rows = self.events, self.events.places(Event.LEASE_EXPIRED)
+        held = last_before(events.message[rows], rows, events.message[self.deliveries], self.deliveries)
+        rows, held = rows[held != NONE], self.deliveries[held[held != NONE]]
+        process = events.process[held]
+        return self.tokens(events.message[rows], rows, Event.LEASE_EXPIRED.value, process, Certainty.IF_POSSIBLE)
 
     def _of_sends(self) -> Iterator[Tokens]:
         sends = self.events.places(Event.SEND, Event.RESEND)
@@ -496,6 +518,21 @@ def _with_failures(
         for row in rows.tolist()
     )
     return tuple(sorted((*found, *failures), key=lambda each: each.row)), Moments(moments.low, high)
+
+
+def _prepared(events: Events) -> Ints:
+    """For each message from and to which rows it was in a prepared transaction: sent in one, and consumed in one."""
+    found = np.zeros((events.count_of("message"), 2, 2), np.int64)
+    if not len(events.places(Event.PREPARE, Event.PREPARED)):
+        return found
+    begins, ends = events.places(Event.PREPARE, Event.PREPARED), events.places(*_ENDED)
+    for side, kinds in enumerate(((Event.SEND, Event.RESEND), (Event.DELIVERED,))):
+        rows = events.places(*kinds)
+        rows = rows[events.transaction[rows] != ABSENT]
+        begin, end = (first_covering_ack(events.transaction, rows, acts, acts) for acts in (begins, ends))
+        its = begin != NEVER
+        found[events.message[rows[its]], side] = np.stack([begin[its], end[its]], axis=1)
+    return found
 
 
 def _next_with(keys: Ints, rows: Ints, wanted: Ints, after: Ints) -> Ints:

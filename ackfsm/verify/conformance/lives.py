@@ -29,6 +29,7 @@ from ackfsm.verify.context.signs import (
     CONSUMER_BROKEN,
     CONSUMER_CLOSED,
     DELIVERED_FLAGGED,
+    FAILED_WITH,
     SIGNS,
     Certainty,
     Sign,
@@ -275,6 +276,7 @@ class Recorded:
                 alive = np.concatenate([alive, sent_later[self._begin[sent_later] <= away]])
             if each.queue != ABSENT:
                 alive = alive[self._lines.queues[alive] == each.queue]
+            alive = alive[~self._lines.untouched(alive, each.row)]
             if len(alive):
                 yield from self._befell(each, alive)
 
@@ -371,7 +373,7 @@ def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
 
 _SENT: Final = (Event.SEND.value, Event.RESEND.value)
 _HANDED_OVER: Final = (Event.DELIVERED.value, DELIVERED_FLAGGED)
-_DONE_WITH: Final = (Event.PROCESSED.value, Event.FAILED.value)
+_DONE_WITH: Final = (Event.PROCESSED.value, Event.FAILED.value, *FAILED_WITH.values())
 
 
 def _acknowledged_first(tokens: Tokens, messages: int) -> Mask:

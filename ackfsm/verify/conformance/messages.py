@@ -23,6 +23,7 @@ from ackfsm.terms import (
     Destination,
     Fault,
     ListenerException,
+    Outcomes,
     SendMode,
 )
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
@@ -36,6 +37,7 @@ from ackfsm.verify.context.signs import (
     CIRCUMSTANCES,
     DELIVERED_FLAGGED,
     DELIVERED_SOMEHOW,
+    FAILED_WITH,
     Sign,
     of_consumer,
 )
@@ -310,9 +312,16 @@ def _may_be_committed(lived: Lived) -> bool:
     )
 
 
+_RETURNED: Final = Event.RETURNED.value
 _HANDED_OVER: Final = frozenset({Event.DELIVERED.value, DELIVERED_FLAGGED, DELIVERED_SOMEHOW})
 _KEEPING: Final = frozenset({ListenerException.NEXT_MESSAGE, ListenerException.SWALLOW})
 """Where a session keeps a message whose listener failed, neither given back nor acknowledged."""
+
+_WITH_OUTCOMES: Final = frozenset(FAILED_WITH.values())
+_AMQP_1_0: Final = MappingProxyType({"outcomes": Outcomes.UNDELIVERABLE, "requeue_clears_mark": True})
+"""What whoever tells an outcome speaks, where the API of the configuration has none: there a release counts nothing."""
+
+_NO_OUTCOMES: Final = "`outcome` says what became of a delivery, and in this acknowledgement mode nobody can say it"
 
 _KNOWN_TO_BE_THERE: Final = _HANDED_OVER | {Event.CONFIRMED.value}
 
@@ -375,13 +384,15 @@ class Judge:
         self.searches += 1
         return contradiction(life, observer)
 
-    @staticmethod
-    def why_not(lived: Lived) -> str | None:
+    def why_not(self, lived: Lived) -> str | None:
         """Why the model decides nothing of ``lived``, a clause; ``None`` if it does."""
         if len(lived.consumers) > _MOST_CONSUMERS:
             return f"more than {_MOST_CONSUMERS} consumers had to do with one message"
         if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
             return "a message was sent more than twice, and the model has two copies"
+        names = frozenset(heard.sign.name for heard in lived.life.heard)
+        if names & _WITH_OUTCOMES and not self.holds("states_outcomes", self._of_message(lived, names)):
+            return _NO_OUTCOMES
         return None
 
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
@@ -559,6 +570,8 @@ class Judge:
             own["resend_in_doubt"] = True  # whoever sends again, the application or its library, the copy is there
         if Event.EXPIRED in names:
             own["time_to_live"] = True
+        if names & _WITH_OUTCOMES and general.outcomes is Outcomes.ACCEPTED:
+            own |= _AMQP_1_0
         if self._in_transactions(lived.facts):
             own["ack_mode"] = AckMode.SESSION_TRANSACTED
         return dataclasses.replace(general, **own)  # type: ignore[arg-type]
@@ -583,6 +596,8 @@ class Judge:
             found.add(Event.ACKNOWLEDGE.value)  # the library acknowledges what failed
         if self._in_transactions(lived.facts):
             found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it
+        if _RETURNED in names and not names & {Event.CONFIRMED.value, Event.REJECTED.value}:
+            found.add(Event.CONFIRMED.value)  # it is all the answer that the producer waits for
         found |= self._unheard_of_sends(lived, names, configuration)
         in_hand = Facts.HANDED_TOGETHER in lived.facts and self._may_hold_several
         if in_hand or lived.facts & (Facts.NOT_PROCESSED | Facts.ACKNOWLEDGED_FIRST):

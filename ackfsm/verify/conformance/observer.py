@@ -52,7 +52,9 @@ _DECIDED_BEFORE: Final = MappingProxyType({"outcome_forgotten": Event.RESEND.val
 """What an application decides without a line, and the line of what it does then."""
 
 _ACTIONS: Final = (
-    frozenset({"recover", "rollback", "consumer_close", "consumer_cancel", "send_timed_out", *_DECIDED_BEFORE}) | _OUTCOMES
+    frozenset({"recover", "rollback", "consumer_close", "consumer_cancel", "send_timed_out", "returned", "lease_expired"})
+    | _DECIDED_BEFORE.keys()
+    | _OUTCOMES
 )
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
 

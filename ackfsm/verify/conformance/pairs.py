@@ -19,6 +19,7 @@ from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, SendMode
 from ackfsm.verify.conformance.lives import Facts
 from ackfsm.verify.conformance.messages import Conformance
+from ackfsm.verify.counting.prefetch import ends_of
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import NONE, number_pairs
@@ -47,6 +48,8 @@ class Why(IntFlag):
     """The first came again, and the second was first delivered right after it in its session, whoever sent it."""
     LOST = 32
     """One was sent after the other, and one of them was lost."""
+    HELD_BESIDE = 64
+    """The queue is exclusive, and one consumer was handed one while another one had the other still."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -61,6 +64,7 @@ class Pairs:
         member, transaction: the places of pairs that are members of one transaction, and that transaction.
         urgent: how many may tell of an anomaly; they come first.
         beside: how many neighbours there are that were not taken.
+        unheld: of how many that two consumers of an exclusive queue had at once the network of two messages is none.
     """
 
     first: Ints
@@ -70,6 +74,7 @@ class Pairs:
     transaction: Ints
     urgent: int
     beside: int
+    unheld: int
 
     def __len__(self) -> int:
         return len(self.first)
@@ -118,6 +123,7 @@ class _Pairing:
         self._conformance = conformance
         self._overtaken, self._lost = anomalies[Anomaly.REORDER], anomalies[Anomaly.LOSS]
         self._blocking = configuration.send_mode is SendMode.BLOCKING
+        self._exclusive, self._unheld = configuration.exclusive_consumer, 0
         self._facts = conformance.recorded.facts
         sends, resends = events.places(Event.SEND), events.places(Event.RESEND)
         self._deliveries = events.places(Event.DELIVERED)
@@ -137,7 +143,8 @@ class _Pairing:
         self._usable[events.message[acting[mixed]]] = False
         sent = events.places(Event.SEND, Event.RESEND)
         self._kind, self._lane = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        self._kind[events.message[sent]] = number_pairs(events.queue[sent], events.delivery_mode[sent])
+        of_queues = number_pairs(events.queue[sent], events.delivery_mode[sent])
+        self._kind[events.message[sent]] = number_pairs(of_queues, events.priority[sent])
         sender = number_pairs(events.process[sent], events.session[sent])
         self._lane[events.message[sent]] = number_pairs(sender, self._kind[events.message[sent]])
 
@@ -151,6 +158,8 @@ class _Pairing:
         first, second = np.where(swapped, found.second, found.first), np.where(swapped, found.first, found.second)
         kept = self._usable[first] & self._usable[second] & (first != second)
         kept[kept] = self._exact(first[kept], second[kept])
+        if found.why is Why.HELD_BESIDE:
+            self._unheld = int((~kept).sum())
         return _Candidates(found.why, first[kept], second[kept], found.transaction[kept])
 
     def _candidates(self) -> Iterator[_Candidates]:
@@ -162,6 +171,7 @@ class _Pairing:
             (Why.OVERTAKEN, self._overtaking(once)),
             (Why.FOLLOWED, self._followed(once)),
             (Why.LOST, self._beside_lost()),
+            (Why.HELD_BESIDE, self._held_beside()),
         ):
             yield _Candidates(why, *pairs, np.full(len(pairs[0]), ABSENT, np.int64))
         yield from self._members()
@@ -186,6 +196,24 @@ class _Pairing:
         beside = np.isin(first, self._lost) | np.isin(second, self._lost)
         beside &= ~self._resent[first] & ~self._resent[second]
         return first[beside], second[beside]
+
+    def _held_beside(self) -> tuple[Ints, Ints]:
+        """Each message that a consumer was handed while another one of its exclusive queue held one, with that."""
+        events, handed = self._events, self._deliveries
+        if not self._exclusive:
+            return handed[:0], handed[:0]
+        consumer = number_pairs(number_pairs(events.process[handed], events.session[handed]), events.consumer[handed])
+        order = np.argsort(events.queue[handed], kind="stable")
+        row, consumer, queue = handed[order], consumer[order], events.queue[handed][order]
+        end = ends_of(events, handed)[order]
+        key = queue.astype(np.int64) * (len(events) + 1) + np.minimum(end, len(events))
+        latest = np.maximum.accumulate(np.where(np.maximum.accumulate(key) == key, np.arange(len(key)), 0))
+        found = []
+        for before in (np.arange(len(row)) - 1, np.append(-1, latest[:-1])[: len(row)]):
+            both = (before >= 0) & (queue[before] == queue) & (consumer[before] != consumer) & (end[before] > row)
+            found.append((events.message[row[before[both]]], events.message[row[both]]))
+        first, second = (np.concatenate(each).astype(np.int64) for each in zip(*found, strict=True))
+        return first, second
 
     def _overtaking(self, messages: Ints) -> tuple[Ints, Ints]:
         """Each overtaken message with the latest sent that overtook it, and with the one just before if that did."""
@@ -263,7 +291,7 @@ class _Pairing:
         early = np.zeros(len(keys), bool)
         early[number[member][np.isin(transaction[member], torn)]] = True
         early |= why & int(Why.OVERTAKEN) != 0
-        again = why & int(Why.REPEATED | Why.FOLLOWED | Why.LOST) != 0
+        again = why & int(Why.REPEATED | Why.FOLLOWED | Why.LOST | Why.HELD_BESIDE) != 0
         order = np.concatenate([np.flatnonzero(why != int(Why.NEIGHBOURS)), np.sort(plain)])
         order = order[np.lexsort((~again[order], ~early[order]))]
         place = np.full(len(keys), NONE)
@@ -276,6 +304,7 @@ class _Pairing:
             transaction=transaction[member],
             urgent=int((early | again).sum()),
             beside=len(keys) - len(order),
+            unheld=self._unheld,
         )
 
     def _rare_first(self, first: Ints, second: Ints) -> Ints:

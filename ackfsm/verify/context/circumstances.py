@@ -12,6 +12,7 @@ import numpy as np
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.context.signs import BROKEN, CONSUMER_CLOSED
+from ackfsm.verify.context.timeouts import timed_out
 from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.events.columns import ABSENT, Events
 from ackfsm.verify.events.joins import distinct_pairs
@@ -89,17 +90,18 @@ def _faults(events: Events) -> Iterator[Circumstance]:
     lines = fault_lines(events, events.places(Event.FAULT, Event.RECOVERED))
     repairs = repaired_at(lines)
     clients = _Clients(events) if lines else None
+    failed = frozenset(timed_out(events)[0].tolist())
     for each in lines:
-        timed_out = each.fault == ACKNOWLEDGE_TIMEOUT
-        fault = Fault.CONSUMER_LINK_LOSS if timed_out else Fault(each.fault)
-        if each.repairs or fault in OF_MESSAGES or clients is None:
-            continue
+        of_a_call = each.fault == ACKNOWLEDGE_TIMEOUT
+        fault = Fault.CONSUMER_LINK_LOSS if of_a_call else Fault(each.fault)
         row = each.moment[0]
+        if each.repairs or fault in OF_MESSAGES or clients is None or (of_a_call and row not in failed):
+            continue
         low = int(events.t[row])
         repaired = int(events.t[repairs[each].moment[0]]) if each in repairs else low + EFFECT
         of_clients = fault in OF_CONSUMERS | OF_PRODUCERS
-        other_side = None if timed_out else _DIES_WITH.get(fault)
-        certain = each.victims if of_clients and not timed_out else frozenset()
+        other_side = None if of_a_call else _DIES_WITH.get(fault)
+        certain = each.victims if of_clients and not of_a_call else frozenset()
         suspected = (
             each.victims or clients.suspected(fault, low, repaired) if of_clients and not certain else frozenset()
         )

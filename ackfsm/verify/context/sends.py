@@ -44,7 +44,7 @@ def sends_of(events: Events) -> Sends:
     """
     place = events.places(Event.SEND, Event.RESEND)
     place = place[events.transaction[place] == ABSENT]
-    outcomes = events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)
+    outcomes = events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT, Event.RETURNED)
     outcome = at(outcomes, first_covering(events.message[place], place, events.message[outcomes], outcomes), NONE)
     return Sends(place, outcome, np.where(outcome == NONE, _crashes(events, place), NONE))
 

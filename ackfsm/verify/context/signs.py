@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
 
-from ackfsm.history_format import Event
+from ackfsm.history_format import Event, Outcome
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault
 
@@ -26,6 +26,7 @@ __all__ = [
     "CONSUMER_CLOSED",
     "DELIVERED_FLAGGED",
     "DELIVERED_SOMEHOW",
+    "FAILED_WITH",
     "FAULTS",
     "SESSION_ENDS",
     "SIGNS",
@@ -91,12 +92,16 @@ DELIVERED_SOMEHOW = "delivered, flagged or not"
 BROKEN = "broken connection"
 """``close`` with an ``error``: a connection was found broken."""
 
+FAILED_WITH = {outcome: f"failed, {outcome}" for outcome in Outcome}
+"""``failed`` with an ``outcome``, which tells of one event alone."""
+
 _TOLD_BY_BOTH = frozenset(
     {Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE}
 )
 """Lines of producers and of consumers alike, which are different events of the tables."""
 
 _NO_SIGNS = frozenset({Event.FAULT, Event.RECOVERED, Event.DRAINED, Event.BEGIN, Event.WAITING, Event.DEPTH})
+_NO_SIGNS |= {Event.PREPARE, Event.PREPARED}
 
 
 def of_consumer(line: str) -> str:
@@ -113,6 +118,7 @@ SIGNS = (
     *(event.value for event in Event if event not in _NO_SIGNS),
     DELIVERED_FLAGGED,
     DELIVERED_SOMEHOW,
+    *FAILED_WITH.values(),
     *(of_consumer(event.value) for event in Event if event in _TOLD_BY_BOTH),
     BROKEN,
     CONSUMER_BROKEN,
@@ -137,10 +143,8 @@ def events_of_signs(specification: Specification) -> Mapping[str, frozenset[str]
     """For each sign the names of the events that it may be, as ``spec/events.yaml`` says."""
     found: dict[str, set[str]] = {name: set() for name in SIGNS}
     for event in specification.events.values():
-        lines = [str(event.line["event"])] if event.line and not event.repairs else []
-        for line in (*lines, *event.also):
-            name = DELIVERED_FLAGGED if event.line.get("redelivered") else line
-            name = CONSUMER_CLOSED if "of" in event.line else name
+        lines = [_told(event.line)] if event.line and not event.repairs else []
+        for name in (*lines, *event.also):
             found[of_consumer(name) if name in _TOLD_BY_BOTH and event.per.of_consumer else name].add(event.name)
     found[DELIVERED_SOMEHOW] = found[Event.DELIVERED.value] | found[DELIVERED_FLAGGED]
     for fault in FAULTS:
@@ -148,3 +152,12 @@ def events_of_signs(specification: Specification) -> Mapping[str, frozenset[str]
     for sign, fault in _BREAKS.items():
         found[sign].add(fault)
     return MappingProxyType({name: frozenset(events) for name, events in found.items()})
+
+
+def _told(line: Mapping[str, object]) -> str:
+    """The sign of a ``line``."""
+    if line.get("redelivered"):
+        return DELIVERED_FLAGGED
+    if "of" in line:
+        return CONSUMER_CLOSED
+    return FAILED_WITH[Outcome(str(line["outcome"]))] if "outcome" in line else str(line["event"])

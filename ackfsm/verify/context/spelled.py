@@ -6,16 +6,18 @@ Everything that is counted, folded or held to the model is taken from the result
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
+from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import AckScope
+from ackfsm.verify.context.expand import NEVER, covering, first_covering_ack
 from ackfsm.verify.context.sends import sends_of
-from ackfsm.verify.context.transactions import transactions_told_apart
+from ackfsm.verify.context.timeouts import timed_out
 from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.joins import NONE, at, first_covering, last_before
+from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.joins import NONE, at, first_covering, last_before, number_pairs
 from ackfsm.verify.events.observables import event_code
 
 __all__ = ["spelled_out"]
@@ -31,13 +33,14 @@ class _Added:
     event: Event
 
 
-def spelled_out(events: Events) -> Events:
-    """``events`` with a ``confirmed`` for each message of a range, and an ``ack_in_doubt`` for each call timed out.
+def spelled_out(events: Events, up_to: Mask) -> Events:
+    """``events`` with a line for each message that a range confirms or gives back, and for each call timed out.
 
-    Transactions of one name are told apart.
+    ``up_to`` says of which messages a ``failed`` without a scope gives back
+    what its session had before as well.
     """
-    events = transactions_told_apart(events)
-    for added in (_ranges(events), _timeouts(events)):
+    for spelled in (_ranges, _timeouts, functools.partial(_given_back, up_to=up_to)):
+        added = spelled(events)
         if len(added.after):
             events = _with(events, added)
     return events
@@ -86,14 +89,27 @@ def _open_at(events: Events, cover: Ints) -> Mask:
     return np.asarray(np.logical_and.reduce([(end == NONE) | (end > cover) for end in ends]), np.bool_)
 
 
+def _given_back(events: Events, up_to: Mask) -> _Added:
+    """Each message that the session of a ``failed`` with a scope had still, as far as the scope goes.
+
+    It had those that were delivered before and neither acknowledged nor given back since.
+    """
+    failed, deliveries = events.places(Event.FAILED), events.places(Event.DELIVERED)
+    scope = events.scope.copy()
+    untold = failed[(scope[failed] == ABSENT) & up_to[events.message[failed]]]
+    scope[untold] = VOCABULARY["scope"].index(AckScope.UP_TO)
+    wide = failed[~np.isin(scope[failed], [ABSENT, VOCABULARY["scope"].index(AckScope.MESSAGE)])]
+    if not len(wide):
+        return _Added(wide, wide, wide, Event.FAILED)
+    cover = covering(dataclasses.replace(events, scope=scope), wide)
+    own = number_pairs(events.session, events.message)
+    ends = (covering(events, events.places(Event.ACKNOWLEDGE)), first_covering_ack(own, deliveries, failed, failed))
+    open_ = (cover != NEVER) & (cover < np.minimum(*ends))
+    pairs = np.unique(np.stack([cover[open_], events.message[deliveries[open_]]]), axis=1)
+    return _Added(pairs[0], pairs[0], pairs[1], Event.FAILED)
+
+
 def _timeouts(events: Events) -> _Added:
-    """The latest call of acknowledge in the session, or of the process, whose time-out is told."""
-    faults = events.places(Event.FAULT)
-    rows = faults[events.fault[faults] == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)]
-    calls = events.places(Event.ACKNOWLEDGE)
-    tellers = [number for number, name in enumerate(events.names["process"].to_pylist()) if name in TELLERS]
-    mine = np.where(np.isin(events.process[rows], tellers), NONE, events.process[rows])
-    in_session = last_before(events.session[rows], rows, events.session[calls], calls)
-    call = np.where(in_session == NONE, last_before(mine, rows, events.process[calls], calls), in_session)
-    rows, call = rows[call != NONE], calls[call[call != NONE]]
-    return _Added(rows, call, events.message[call].astype(np.int64), Event.ACK_IN_DOUBT)
+    """The calls whose time-out is told."""
+    rows, calls = timed_out(events)
+    return _Added(rows, calls, events.message[calls].astype(np.int64), Event.ACK_IN_DOUBT)

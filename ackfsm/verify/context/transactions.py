@@ -29,13 +29,15 @@ def transactions_told_apart(events: Events) -> Events:
 
     A name that takes something after its end and ends again, or begins once more, is that of a new transaction.  Where
     several sessions of a process begin or end transactions of one name, each has its own, unless a line of that name
-    tells of no session.
+    tells of no session.  One that is prepared belongs to nobody, and anybody may end it.
     """
     rows = np.flatnonzero(events.transaction != ABSENT)
     if not len(rows):
         return events
+    events, prepared = _of_nobody(events)
     session = events.session[rows] if len(events.names["session"]) > 1 else np.zeros(len(rows), np.int64)
-    owner = np.where(_of_sessions(events, rows)[events.transaction[rows]], session, ABSENT)
+    several = _of_sessions(events, rows) & ~prepared
+    owner = np.where(several[events.transaction[rows]], session, ABSENT)
     named = number_pairs(events.transaction[rows], owner)
     order = np.argsort(named, kind="stable")
     rows, named = rows[order], named[order]
@@ -48,6 +50,21 @@ def transactions_told_apart(events: Events) -> Events:
     transaction[rows] = number
     names = MappingProxyType({**events.names, "transaction": labels})
     return dataclasses.replace(events, transaction=transaction, names=names)
+
+
+def _of_nobody(events: Events) -> tuple[Events, Mask]:
+    """``events`` with one number for all lines of a prepared transaction, and which numbers are those of such ones."""
+    prepared = np.zeros(events.count_of("transaction"), bool)
+    rows = events.places(Event.PREPARE, Event.PREPARED)
+    if not len(rows):
+        return events, prepared
+    name = np.asarray(events.names["transaction"].cast(pa.string()).dictionary_encode().indices)
+    its = np.isin(name, name[events.transaction[rows]])
+    _, first, inverse = np.unique(name, return_index=True, return_inverse=True)
+    number = np.where(its, first[inverse], np.arange(len(name)))
+    prepared[number[its]] = True
+    transaction = np.append(number, ABSENT).astype(events.transaction.dtype)[events.transaction]
+    return dataclasses.replace(events, transaction=transaction), prepared
 
 
 def _begun(events: Events, rows: Ints, named: Ints) -> Mask:

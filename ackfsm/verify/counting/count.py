@@ -42,8 +42,8 @@ class Halved:
 def reordered(events: Events, *, in_one_session: bool = False) -> Ints:
     """The messages that came after a later-sent one, neither a repetition.
 
-    Of messages that were never resent and whose first delivery is unflagged: those that were first
-    delivered in a session after a later-sent one of the same producer, queue and delivery mode; with ``in_one_session``
+    Of messages that were never resent and whose first delivery is unflagged: those that were first delivered in a
+    session after a later-sent one of the same producer, queue, delivery mode and priority; with ``in_one_session``
     those of which one was sent in the same session, which alone has an order.
     """
     count = events.count_of("message")
@@ -57,7 +57,8 @@ def reordered(events: Events, *, in_one_session: bool = False) -> Ints:
     lane = number_pairs(events.session[delivery], events.process[send])
     if in_one_session:
         lane = number_pairs(lane, events.session[send])
-    lane = number_pairs(number_pairs(lane, events.queue[send]), events.delivery_mode[send])
+    for column in (events.queue, events.delivery_mode, events.priority):
+        lane = number_pairs(lane, column[send])
     order = np.argsort(lane, kind="stable")
     keys = lane[order] * len(events) + send[order]
     return np.unique(message[order[keys < np.maximum.accumulate(keys)]])

@@ -21,7 +21,7 @@ from ackfsm.verify.events.joins import number_pairs
 
 __all__ = ["Prefetch", "ends_of", "prefetch_overruns"]
 
-_OF_ITS_MESSAGE = (Event.DELIVERED, Event.FAILED, Event.EXPIRED, Event.DEAD_LETTERED)
+_OF_ITS_MESSAGE = (Event.DELIVERED, Event.FAILED, Event.LEASE_EXPIRED, Event.EXPIRED, Event.DEAD_LETTERED)
 _OF_ITS_TRANSACTION = (Event.COMMIT, Event.ROLLBACK)
 _OF_ITS_SESSION = (Event.COMMIT, Event.ROLLBACK, Event.RECOVER, Event.CLOSE)
 """The events after which a delivery is no longer open, beside the acknowledgements that cover it."""
@@ -52,7 +52,8 @@ def prefetch_overruns(events: Events, prefetch: Prefetch, messages: Mask) -> Int
     counted = era == _eras(events, _sent(events)[events.message[delivered]], prefetch)
     counted &= messages[events.message[delivered]]
     place, end = delivered[counted], np.minimum(ends_of(events, delivered)[counted], len(events))
-    lane = number_pairs(number_pairs(events.session[place], events.queue[place]), era[counted])
+    lane = number_pairs(number_pairs(events.session[place], events.queue[place]), events.consumer[place])
+    lane = number_pairs(lane, era[counted])
     width = np.int64(len(events) + 1)
     now = lane * width + place
     opened = np.searchsorted(np.sort(now), now)

@@ -17,11 +17,12 @@ from ackfsm.terms import Fault
 from ackfsm.verify.events.arrays import Codes, Ints
 from ackfsm.verify.events.check import codes
 
-__all__ = ["ABSENT", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode"]
+__all__ = ["ABSENT", "NAMED", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode"]
 
 ABSENT = -1
 
-_NAMED = ("process", "queue", "message", "session", "transaction")
+NAMED = ("process", "queue", "message", "session", "transaction", "consumer")
+"""The columns of names."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -31,12 +32,12 @@ class Events:
     Attributes:
         t: nanoseconds.
         event: the event's place in :data:`EVENTS`; :data:`ABSENT` where only time, process and session are known.
-        process, queue, message: places in :attr:`names`.
+        process, queue, message, consumer: places in :attr:`names`.
         session: the session, or where there is none, the process; a place in :attr:`names`.
         transaction: a transaction of one process; a place in :attr:`names` (where two processes may share a name).
-        delivery_mode, scope, fault: places in :data:`VOCABULARY`.
+        delivery_mode, scope, fault, outcome: places in :data:`VOCABULARY`.
         redelivered: 0 or 1.
-        delivery_count: as recorded.
+        delivery_count, priority: as recorded.
         errs: 1 if the event has an ``error``, else 0.
         line: the number of its line, in its file.
         names: for each named column, an Arrow array of the names.
@@ -49,11 +50,14 @@ class Events:
     message: Codes
     session: Codes
     transaction: Codes
+    consumer: Codes
     delivery_mode: Codes
     scope: Codes
     fault: Codes
+    outcome: Codes
     redelivered: Codes
     delivery_count: Ints
+    priority: Ints
     errs: Codes
     line: Ints
     names: Mapping[str, pa.Array]
@@ -102,7 +106,7 @@ def encode(batch: pa.RecordBatch, lines: Ints) -> Encoded:
     A ``depth`` of nothing is a ``drained``.
     """
     sessions = pc.coalesce(batch["session"], batch["process"])
-    text = {name: sessions if name == "session" else batch[name] for name in _NAMED}
+    text = {name: sessions if name == "session" else batch[name] for name in NAMED}
     waiting = pc.equal(batch["event"], Event.WAITING.value)
     text["message"] = pc.if_else(waiting, None, batch["message"])  # that a call waits for it is nothing that befell it
     numbers = {
@@ -110,6 +114,7 @@ def encode(batch: pa.RecordBatch, lines: Ints) -> Encoded:
         **{name: codes(batch, name) for name in VOCABULARY},
         "redelivered": np.asarray(batch["redelivered"].cast(pa.int8()).fill_null(ABSENT)),
         "delivery_count": np.asarray(batch["delivery_count"].fill_null(ABSENT)),
+        "priority": np.asarray(batch["priority"].fill_null(ABSENT)),
         "errs": np.asarray(batch["error"].is_valid().cast(pa.int8())),
         "line": lines,
     }
@@ -133,7 +138,7 @@ def concatenated(parts: Sequence[Encoded]) -> Encoded:
 
 def assemble(parts: Sequence[Encoded]) -> Events:
     """One :class:`Events` of the encoded batches of a history, at least one, in the order of its lines."""
-    coded = {name: _numbered([part.named[name] for part in parts]) for name in _NAMED}
+    coded = {name: _numbered([part.named[name] for part in parts]) for name in NAMED}
     coded["transaction"] = _per_process(coded["process"], coded["transaction"])
     columns = {name: np.concatenate([part.numbers[name] for part in parts]) for name in parts[0].numbers}
     columns |= {name: numbers for name, (numbers, _) in coded.items()}

@@ -39,6 +39,7 @@ class Observable(StrEnum):
     DEAD_LETTERED = "dead_lettered"
     PRODUCER_CRASH = "producer_crash"
     SYNC_RECORD = "sync_record"
+    RETURNED = "returned"
 
 
 OBSERVABLES = tuple(Observable)
@@ -56,6 +57,7 @@ OBSERVED_AS: Mapping[Event, Observable] = MappingProxyType(
         Event.EXPIRED: Observable.EXPIRED,
         Event.DEAD_LETTERED: Observable.DEAD_LETTERED,
         Event.JOURNAL_SYNCED: Observable.SYNC_RECORD,
+        Event.RETURNED: Observable.RETURNED,
     }
 )
 """The events that are one observable of the message that they name; the expansion gives the others."""

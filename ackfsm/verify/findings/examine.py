@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, Event
+from ackfsm.history_format import Event
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException
+from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, OutcomeScope
 from ackfsm.verify.conformance.explain import Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lines import modes_of
@@ -31,11 +31,13 @@ from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
 from ackfsm.verify.context.clocks import Clocks, aligned
 from ackfsm.verify.context.expand import Stream, expand
+from ackfsm.verify.context.priorities import with_priorities
 from ackfsm.verify.context.queues import Configurations, Share, configurations_of, in_several_shares, shares_of
 from ackfsm.verify.context.quiescence import Quiescence, quiescence_of
 from ackfsm.verify.context.sends import Sends, sends_of
 from ackfsm.verify.context.signs import Sign
 from ackfsm.verify.context.spelled import spelled_out
+from ackfsm.verify.context.timeouts import timed_out
 from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.counting.count import (
     Halved,
@@ -278,9 +280,11 @@ def examined(  # noqa: PLR0913 - what is examined, and how
     unshown: Collection[str] | None = None,
 ) -> Examined:
     """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
-    events = spelled_out(history.events)
-    sends, configurations = sends_of(events), configurations_of(configuration)
+    configurations = configurations_of(configuration)
+    events = transactions_told_apart(with_priorities(history.events, configurations, specification))
     shares = shares_of(configurations, events)
+    events = spelled_out(events, _gives_back_up_to(shares, events))
+    sends = sends_of(events)
     whole = _Whole(
         history=history,
         events=events,
@@ -307,6 +311,15 @@ def examined(  # noqa: PLR0913 - what is examined, and how
         events,
         tuple(decided for each in parts for decided in each.decided),
     )
+
+
+def _gives_back_up_to(shares: Sequence[Share], events: Events) -> Mask:
+    """Of which messages a ``failed`` without a scope gives back all that its session had up to it."""
+    found = np.zeros(events.count_of("message"), bool)
+    for each in shares:
+        if each.configuration is not None and each.configuration.outcome_scope is OutcomeScope.UP_TO:
+            found |= each.messages
+    return found
 
 
 def _within_windows(specification: Specification, shares: Sequence[Share], events: Events) -> Mask:
@@ -610,7 +623,7 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
         Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
     }
     seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
-    if ACKNOWLEDGE_TIMEOUT in events.told_faults():
+    if len(timed_out(events)[0]):
         seen.add(Fault.CONSUMER_LINK_LOSS)
     return tuple(fault for fault in sides if fault in seen)
 

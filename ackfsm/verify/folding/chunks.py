@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackfsm.terms import InputError
-from ackfsm.verify.events.columns import concatenated
+from ackfsm.verify.events.arrays import Codes
+from ackfsm.verify.events.columns import ABSENT, Encoded, concatenated
 from ackfsm.verify.folding.summary import Chunk
 from ackfsm.verify.reading.coded import CODED, read_rows
 from ackfsm.verify.reading.gathered import Gathered, ReadLines, beyond
@@ -43,7 +44,7 @@ _BYTES_A_LINE: Final = 100
 PACKED_BYTES_A_LINE: Final = 10
 """About as long as a gzipped line is."""
 
-_READ: Final = (*CODED, "t", "redelivered", "delivery_count", "error")
+_READ: Final = (*CODED, "t", "redelivered", "delivery_count", "priority", "error")
 
 
 class _Kind(Enum):
@@ -124,7 +125,6 @@ def chunk_of(place: int, first_line: int | None, parts: Iterable[ReadLines], fil
     for each in parts:
         gathered.add(each, file)
     events = concatenated(gathered.columns) if gathered.columns else None
-    numbers = {} if events is None else events.numbers
     return Chunk(
         place=place,
         events=events,
@@ -134,8 +134,12 @@ def chunk_of(place: int, first_line: int | None, parts: Iterable[ReadLines], fil
         lines=gathered.lines,
         remarks=tuple(gathered.remarks),
         victims=tuple(gathered.victims),
-        beyond=bool(gathered.remarks or (numbers and beyond(numbers["event"], numbers["scope"]).any())),
+        beyond=bool(gathered.remarks or (events is not None and beyond(events.numbers, _consumers(events)).any())),
     )
+
+
+def _consumers(events: Encoded) -> Codes:
+    return np.asarray(events.named["consumer"].indices.fill_null(ABSENT))
 
 
 def chunks_of(path: str | Path) -> Chunks | None:

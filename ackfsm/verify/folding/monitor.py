@@ -23,7 +23,7 @@ from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.context.queues import configurations_of
 from ackfsm.verify.events import kernel
 from ackfsm.verify.events.arrays import Ints, Mask, among
-from ackfsm.verify.events.columns import ABSENT, Encoded, concatenated
+from ackfsm.verify.events.columns import ABSENT, NAMED, Encoded, concatenated
 from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.findings.decided import NO, YES, Decided, Judged
 from ackfsm.verify.findings.findings import Findings
@@ -121,12 +121,11 @@ class State:
 
 
 _COUNTED: Final = ("latest", "events", "messages", "parse_errors", "late", "overdue")
-_NAMED: Final = ("process", "queue", "message", "session", "transaction")
 
 
 def _encoded(rows: pa.Table) -> Encoded:
-    numbers = {name: rows[name].to_numpy() for name in rows.column_names if name not in _NAMED}
-    named = {name: rows[name].cast(pa.string()).combine_chunks().dictionary_encode() for name in _NAMED}
+    numbers = {name: rows[name].to_numpy() for name in rows.column_names if name not in NAMED}
+    named = {name: rows[name].cast(pa.string()).combine_chunks().dictionary_encode() for name in NAMED}
     return Encoded(numbers, {name: _one_chunk(column) for name, column in named.items()})
 
 

@@ -22,7 +22,7 @@ from ackfsm.verify.context.clocks import Clocks
 from ackfsm.verify.context.queues import Configurations, configurations_of
 from ackfsm.verify.counting.counters import MESSAGES
 from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import ABSENT, Events
+from ackfsm.verify.events.columns import ABSENT, NAMED, Events
 from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.findings.examine import examined
 from ackfsm.verify.findings.findings import UNCONFIGURED, Findings
@@ -30,7 +30,6 @@ from ackfsm.verify.reading.read import History
 
 __all__ = ["Observations", "Plain"]
 
-_NAMED: Final = ("process", "queue", "message", "session", "transaction")
 
 _MOST: Final = 1_000
 """So many different observations are examined; messages that have others are kept."""
@@ -138,7 +137,7 @@ def _alone(events: Events, rows: Ints, *, drained: bool) -> Events:
     of_session = columns["scope"] == VOCABULARY["scope"].index(AckScope.SESSION)
     columns["message"][of_session] = ABSENT  # whatever it names, it covers the session
     names = {}
-    for name in _NAMED:
+    for name in NAMED:
         used = np.unique(columns[name][:-1])
         used = used[used != ABSENT]
         own = np.searchsorted(used, columns[name])

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, TELLERS, VOCABULARY
 from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Encoded
+from ackfsm.verify.events.columns import ABSENT, NAMED, Encoded
 from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.events.victims import FAULT_EVENTS
 from ackfsm.verify.reading.gathered import ReadLines, beyond, dictionary, numbered_again
@@ -20,10 +20,21 @@ from ackfsm.verify.reading.parquet import whole_rows
 
 __all__ = ["CODED", "Coded", "encoded", "read_rows", "uncertain"]
 
-CODED: Final = ("process", "event", "queue", "message", "session", "delivery_mode", "scope", "fault", "transaction")
+CODED: Final = (
+    "process",
+    "event",
+    "queue",
+    "message",
+    "session",
+    "delivery_mode",
+    "scope",
+    "fault",
+    "transaction",
+    "outcome",
+    "consumer",
+)
 """The fields of which the texts are numbered."""
 
-_NAMED: Final = ("process", "queue", "message", "session", "transaction")
 _FEW: Final = ("process", "queue", "session")
 
 
@@ -54,7 +65,7 @@ class Coded:
 
 def uncertain(rows: Coded) -> Mask:
     """Which rows have to be looked at one by one: they obey not all rules, or tell what has to be read as a whole."""
-    found: Mask = rows.bad | ~_are_events(rows) | beyond(rows.numbers["event"], rows.numbers["scope"])
+    found: Mask = rows.bad | ~_are_events(rows) | beyond(rows.numbers, rows.texts["consumer"][0])
     victims = np.isin(rows.numbers["event"], [event_code(each) for each in FAULT_EVENTS]) & ~found
     found[victims] = _names_victims(rows.take(victims))
     return found
@@ -62,7 +73,7 @@ def uncertain(rows: Coded) -> Mask:
 
 def encoded(rows: Coded, *, every: bool = False) -> Encoded:
     """Rows of which none is :func:`uncertain`; names count as they appear, those of ``every`` column if asked for."""
-    named = {name: rows.texts[name] for name in _NAMED}
+    named = {name: rows.texts[name] for name in NAMED}
     if (named["session"][0] < 0).any():
         named["session"] = _session_or_process(named["session"], named["process"])
     columns = {
@@ -92,10 +103,13 @@ def _of_table(table: pa.Table, lines: Ints) -> Coded:
         "t": _whole(table, "t"),
         "redelivered": _flags(table),
         "delivery_count": _whole(table, "delivery_count"),
+        "priority": _whole(table, "priority"),
         "errs": _present(table, "error").astype(np.int8),
         "line": lines,
     }
-    negative = (numbers["delivery_count"] < 0) & _present(table, "delivery_count")
+    negative = np.zeros(len(table), bool)
+    for name in ("delivery_count", "priority"):
+        negative |= (numbers[name] < 0) & _present(table, name)
     return Coded.of({name: _coded(table, name) for name in CODED}, numbers, negative)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -73,11 +73,13 @@ class Gathered:
         self.columns += columns if read.plain is None else [_in_order_of_lines(columns)]
 
 
-def beyond(event: Codes, scope: Codes) -> Mask:
-    """Which rows are of other kinds than the fold knows: other events, or a scope where there is none."""
+def beyond(numbers: Mapping[str, Any], consumer: Codes) -> Mask:
+    """Which rows are of other kinds than the fold knows: other events, a scope where there is none, rare fields."""
+    event, scope = numbers["event"], numbers["scope"]
+    rare = (numbers["outcome"] >= 0) | (numbers["priority"] >= 0) | (consumer >= 0)
     scoped = (scope >= 0) & ~np.isin(event, [event_code(each) for each in _SCOPED])
     scoped &= (event != event_code(Event.CONFIRMED)) | (scope == VOCABULARY["scope"].index(AckScope.SESSION))
-    return np.asarray(scoped | ~np.isin(event, _FOLDED))
+    return np.asarray(rare | scoped | ~np.isin(event, _FOLDED))
 
 
 def numbered_again(codes: Any, values: pa.Array) -> pa.DictionaryArray:

@@ -28,10 +28,10 @@ def read_lines(text: Text, first: int = 1, part: str | None = None) -> ReadLines
     """
     lines = text.lines()
     most = lines + 1
-    numbers, flags = np.empty((5, most), np.int64), np.empty((3, most), np.int8)
+    numbers, flags = np.empty((6, most), np.int64), np.empty((3, most), np.int8)
     codes = np.empty((most, len(CODED)), np.int32)
     count, names, counts = kernel.scan(text.words, text.raw, text.size, numbers, flags, codes)
-    t, delivery_count, line, begins, ends = (column[:count] for column in numbers)
+    t, delivery_count, line, begins, ends, priority = (column[:count] for column in numbers)
     redelivered, errs, wide = (column[:count] for column in flags)
     bad = t == kernel.NOT_PLAIN
     if wide.any() and not _is_utf8(text):
@@ -44,6 +44,7 @@ def read_lines(text: Text, first: int = 1, part: str | None = None) -> ReadLines
         "t": t,
         "redelivered": redelivered,
         "delivery_count": delivery_count,
+        "priority": priority,
         "errs": errs,
         "line": line + first,
     }

@@ -25,7 +25,9 @@ NOT_PLAIN: Final = -1
 
 _WORD: Final = 8
 _COUNT: Final = len(FIELDS)
-_T, _REDELIVERED, _DELIVERY_COUNT, _ERROR = map(list(FIELDS).index, ("t", "redelivered", "delivery_count", "error"))
+_T, _REDELIVERED, _DELIVERY_COUNT, _PRIORITY, _ERROR = map(
+    list(FIELDS).index, ("t", "redelivered", "delivery_count", "priority", "error")
+)
 _COLUMN: Final = np.array([CODED.index(name) if name in CODED else -1 for name in FIELDS])
 _TEXT, _WHOLE, _FLAG = 0, 1, 2
 _KIND: Final = np.array([{Kind.TEXT: _TEXT, Kind.WHOLE: _WHOLE, Kind.FLAG: _FLAG}[kind] for kind in FIELDS.values()])
@@ -306,7 +308,7 @@ def scan(  # noqa: PLR0913, PLR0917 - the text, and the columns
         raw: the bytes.
         size: how many there are.
         numbers: gets of each line ``t`` (:data:`NOT_PLAIN` if it is not), ``delivery_count``, its number from 0, its
-            first place and that of its line feed.
+            first place and that of its line feed, and ``priority``.
         flags: gets of each line ``redelivered``, whether it has an ``error``, and whether it is not ASCII.
         codes: gets of each line, in a row, the numbers of its texts in the order of :data:`CODED`; -1 for none.
 
@@ -327,7 +329,8 @@ def scan(  # noqa: PLR0913, PLR0917 - the text, and the columns
         end, present, wide = -1, 0, _U0
         if byte_at(raw, place) == _OPEN:
             end, present, wide = scan_line(words, raw, place, following, values, texts, keys)
-        if end < 0 or (present >> _DELIVERY_COUNT & 1 and values[_DELIVERY_COUNT] < 0):
+        negative = present >> _DELIVERY_COUNT & 1 and values[_DELIVERY_COUNT] < 0
+        if end < 0 or negative or (present >> _PRIORITY & 1 and values[_PRIORITY] < 0):
             end, present = end_of_line(raw, begin), 0
         if counts[-1] + _COUNT > len(names):
             slots, names, hashes = grown(slots, names, hashes, counts[-1])
@@ -335,6 +338,7 @@ def scan(  # noqa: PLR0913, PLR0917 - the text, and the columns
         numbers[0, row] = values[_T] if present >> _T & 1 else NOT_PLAIN
         numbers[1, row] = values[_DELIVERY_COUNT] if present >> _DELIVERY_COUNT & 1 else -1
         numbers[2, row], numbers[3, row], numbers[4, row] = line, begin, end
+        numbers[5, row] = values[_PRIORITY] if present >> _PRIORITY & 1 else -1
         flags[0, row] = values[_REDELIVERED] if present >> _REDELIVERED & 1 else -1
         flags[1, row] = present >> _ERROR & 1
         flags[2, row] = wide != _U0
