@@ -87,7 +87,7 @@ def _report(
 
 def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """The options that were given and do not apply, each with what to do instead."""
-    if arguments.max_faults not in {1, None}:
+    if arguments.max_faults_given and arguments.max_faults is not None:
         yield "--max-faults", "leave it out, since a proof is for any number of faults"
     if arguments.consumers > 1 or arguments.one_session:
         yield "--consumers", "leave it out, since a proof is for one consumer"

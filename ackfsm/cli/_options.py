@@ -200,12 +200,14 @@ def _note(arguments: argparse.Namespace, text: str) -> None:
 def add_faults(parser: argparse._ActionsContainer, most: int | None = 1) -> None:
     """What may fail, and how often: ``most`` times unless somebody says otherwise."""
     faults = ", ".join(fault.value for fault in Fault)
+    parser.set_defaults(max_faults_given=False)
     parser.add_argument(
         "--fault", metavar="F", action="append", dest="faults", help=f"what may fail (default: anything): {faults}"
     )
     parser.add_argument(
         "--max-faults",
         metavar="K",
+        action=_Told,
         type=at_least(0, or_any=True),
         default=most,
         help=f"how many faults in all, or any (default: {'any' if most is None else most})",
@@ -349,6 +351,21 @@ class _Once(argparse.Action):
         if getattr(namespace, self.dest) is not None:
             parser.error(f"{option_string} is given more than once; give it once")
         setattr(namespace, self.dest, values)
+
+
+class _Told(argparse.Action):
+    """An option that has a default, and of which it matters whether it was given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        del parser, option_string
+        setattr(namespace, self.dest, values)
+        setattr(namespace, f"{self.dest}_given", True)
 
 
 class Parser(argparse.ArgumentParser):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from ackfsm.explore.questions.left_undone import explore_nothing_owed
 from ackfsm.explore.questions.liveness import LivenessFinding, check_forever, find_liveness
 from ackfsm.explore.replay.witness import CandidateWitness, Witness, replay_all
 from ackfsm.explore.search.explore import Exploration, exploration_of, explore, finished_search
@@ -33,12 +34,15 @@ class Finding:
 
     ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a witness, empty without
     one, and a shortest one unless the search used reductions; ``promise`` is the sentence that promises it absent.
+    Where it happens only as the application does not do what it should, ``left_undone`` has these events, and nobody
+    promises anything.
     """
 
     anomaly: str
     reachable: bool | None
     promise: Promise | None
     steps: tuple[NetworkEvent, ...]
+    left_undone: tuple[str, ...] = ()
 
     @property
     def violated(self) -> bool:
@@ -52,7 +56,8 @@ class Answer:
 
     ``guarantees`` has for each whether it stands, ``None`` where the search or the tables leave that
     open; ``strongest`` are those that stand and have none above them that stands.  ``ends`` has what is known of the
-    monitors that exclude guarantees.  ``liveness`` is empty if it was not asked for.
+    monitors that exclude guarantees.  ``liveness`` is empty if it was not asked for.  ``promises_not_asked`` are the
+    anomalies that are promised absent, and were not looked for.
     """
 
     network: Network
@@ -63,6 +68,7 @@ class Answer:
     guarantees: Mapping[str, bool | None]
     strongest: tuple[str, ...]
     liveness: Mapping[str, LivenessFinding] = dataclasses.field(default_factory=dict)
+    promises_not_asked: tuple[Anomaly, ...] = ()
 
     @property
     def configuration(self) -> Configuration:
@@ -112,6 +118,7 @@ class Answer:
                     "reachable": finding.reachable,
                     "promised_absent": finding.promise is not None,
                     "steps": [event.label for event in finding.steps],
+                    **({"left_undone": list(finding.left_undone)} if finding.left_undone else {}),
                 }
                 for anomaly, finding in self.findings.items()
             },
@@ -121,6 +128,7 @@ class Answer:
             },
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
+            **({"promises_not_asked": list(self.promises_not_asked)} if self.promises_not_asked else {}),
             **({"progress": {n: f.as_json() for n, f in self.liveness.items()}} if self.liveness else {}),
         }
 
@@ -175,6 +183,7 @@ def check(  # noqa: PLR0913 - the options of a check
         for one in routes(configuration, bounds)
     ]
     promises = {anomaly: promise for anomaly, promise in made[0].items() if all(anomaly in each for each in made)}
+    owed = bounds.without & specification.by_application(configuration)
     liveness: Mapping[str, LivenessFinding] = {}
     begun = time.perf_counter()
     if search is not None:
@@ -183,19 +192,38 @@ def check(  # noqa: PLR0913 - the options of a check
         exploration = explore(network, options)
     else:
         finished, events = finished_search(network, options)
-        liveness = find_liveness(finished, network, specification.liveness, forever=forever, promised=promises)
+        promised = () if owed else promises
+        liveness = find_liveness(finished, network, specification.liveness, forever=forever, promised=promised)
         exploration = exploration_of(finished, events)
-    seconds = time.perf_counter() - begun
     findings = {
         anomaly: _finding(anomaly, exploration, promises.get(anomaly))
         for anomaly in specification.properties
         if anomaly in watched
     }
+    broken = {anomaly for anomaly, finding in findings.items() if finding.violated}
+    if owed and broken:
+        watching = [observer for observer in observers if observer[0] in broken]
+        plain = dataclasses.replace(options, reductions=(), every_step=False)
+        provider = explore_nothing_owed(specification, network, owed, watching, plain)
+        findings |= {anomaly: _of_provider(findings[anomaly], provider, owed) for anomaly in broken}
+        if not provider.complete:
+            exploration = dataclasses.replace(exploration, complete=False, stopped_by=provider.stopped_by)
+    seconds = time.perf_counter() - begun
     lattice = specification.guarantees
     ends = {name: _finding(name, exploration, None) for name in lattice.monitors if name in watched}
     guarantees = lattice.evaluate({name: finding.reachable for name, finding in [*findings.items(), *ends.items()]})
     strongest = lattice.strongest(guarantees)
-    return Answer(network, exploration, seconds, findings, ends, guarantees, strongest, liveness)
+    not_asked = tuple(anomaly for anomaly in specification.properties if anomaly in promises.keys() - watched)
+    return Answer(network, exploration, seconds, findings, ends, guarantees, strongest, liveness, not_asked)
+
+
+def _of_provider(finding: Finding, provider: Exploration, owed: Collection[str]) -> Finding:
+    """What breaks a promise where the application owes nothing; else, if that is known, what it left undone."""
+    found = _finding(finding.anomaly, provider, finding.promise)
+    if found.reachable:
+        return found
+    undone = () if found.reachable is None else tuple(sorted(owed))
+    return dataclasses.replace(finding, promise=None, left_undone=undone)
 
 
 def _finding(name: str, exploration: Exploration, promise: Promise | None) -> Finding:
