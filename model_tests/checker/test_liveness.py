@@ -551,6 +551,33 @@ def test_the_command_refuses_what_cannot_go_on_for_ever(capsys: pytest.CaptureFi
     assert "give --max-faults any" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("only", ["duplicate", "loss", "dead_lettered_unprocessed"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [*COMMAND, "--set", "max_delivery_attempts=0", "--forever", "listener_exception"],
+        ["check", "--profile", "rabbitmq", "--fault", "consumer_crash", "--max-faults", "any"]
+        + ["--set", "max_delivery_attempts=0", "--forever", "consumer_crash"],
+        ["check", "--profile", "qpid", "--set", "ack_mode=CLIENT_ACKNOWLEDGE", "--set", "prefetch=1"]
+        + ["--max-faults", "0", "--messages", "2", "--without", "acknowledge", "--progress"],
+    ],
+    ids=["listener", "crash", "prefetch"],
+)
+def test_what_goes_on_for_ever_does_not_depend_on_which_anomaly_is_looked_for(
+    asked: list[str], only: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No machine is taken away that a property of progress waits for; without it the property would hold of nothing."""
+    cli.main([*asked, "--json"])
+    whole = json.loads(capsys.readouterr().out)["progress"]
+    assert False in {finding["holds"] for finding in whole.values()}
+    cli.main([*asked, "--json", "--only", only])
+    told = json.loads(capsys.readouterr().out)
+    assert {name: (one["holds"], one["waiting"]) for name, one in told["progress"].items()} == {
+        name: (one["holds"], one["waiting"]) for name, one in whole.items()
+    }
+    assert [*told["anomalies"], *told["ends"]] == [only], "and nothing else is told of"
+
+
 # the table
 
 

@@ -154,7 +154,7 @@ def check(  # noqa: PLR0913 - the options of a check
     ever.  ``search`` searches in place of this process; it gets ``max_states`` and ``progress`` alone, and liveness is
     not checked.  The other arguments are those of :class:`~ackfsm.explore.SearchOptions`; with ``reductions`` the
     verdicts are the same.  With ``only`` nothing but these anomalies and ends of a message are looked for, which takes
-    fewer states.
+    fewer states; the machines that liveness waits for watch all the same.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, for names in ``only`` that they
     do not define, and for ``reductions`` together with ``forever`` or ``search``.
@@ -175,9 +175,15 @@ def check(  # noqa: PLR0913 - the options of a check
             "leave --reduce out, or --progress and --forever"
         )
     check_forever(bounds, forever or ())
-    observers = observers_of(specification, only)
+    watched = {name for name, _ in observers_of(specification, only)}
+    waiting = {one for each in specification.liveness.values() for one in each.waiting} if forever is not None else set()
+    waits = {(one.anomaly, one.machine) for one in waiting}
+    observers = [
+        (name, monitor)
+        for name, monitor in observers_of(specification)
+        if name in watched or (name, monitor.machine.name) in waits
+    ]
     network = compose(specification, configuration, bounds, observers)
-    watched = {name for name, _ in observers}
     made = [
         specification.promised_absent(one, bounds.sessions, consumers=bounds.consumers)
         for one in routes(configuration, bounds)
