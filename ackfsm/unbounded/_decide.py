@@ -66,6 +66,7 @@ class Decision:
         guarantees: for each whether it stands; ``None`` where that is open.
         strongest: those that stand and have none above them that stands.
         promises_not_asked: the anomalies that are promised absent, and were not looked for.
+        without_effect: the faults and actions that were asked about, and that cannot happen in this configuration.
         searches: the searches of few messages.
         views: how many views the proofs took.
         seconds: how long all of it took.
@@ -85,6 +86,7 @@ class Decision:
     tables: str = ""
     invariants: tuple[Invariant, ...] = ()
     promises_not_asked: tuple[Anomaly, ...] = ()
+    without_effect: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -140,6 +142,7 @@ class Decision:
             **self.bounds.as_dict(),
             "messages": "any",
             "max_faults": None,
+            **({"without_effect": list(self.without_effect)} if self.without_effect else {}),
             "complete": self.complete,
             "states": self.states,
             "transitions": sum(answer.exploration.transitions for answer in self.searches),
@@ -263,11 +266,12 @@ class _Run:
         lattice = self._specification.guarantees
         findings = {each: self._found[each] for each in self._specification.properties if each in self._found}
         ends = {name: self._found[name] for name in lattice.monitors if name in self._found}
-        asked = {*self._names}
+        asked, any_faults = {*self._names}, dataclasses.replace(self._bounds, max_faults=None)
+        two = compose(self._specification, self._configuration, dataclasses.replace(any_faults, messages=2), ())
         guarantees = lattice.evaluate({name: finding.reachable for name, finding in self._found.items()})
         return Decision(
             configuration=self._configuration,
-            bounds=dataclasses.replace(self._bounds, messages=1, max_faults=None),
+            bounds=dataclasses.replace(any_faults, messages=1),
             findings=MappingProxyType(findings),
             ends=MappingProxyType(ends),
             guarantees=guarantees,
@@ -280,6 +284,7 @@ class _Run:
             promises_not_asked=tuple(
                 each for each in self._specification.properties if each in self._promises.keys() - asked
             ),
+            without_effect=explore.without_effect(two),
         )
 
     def _search(self, messages: int, max_faults: int | None, most: int = _MOST_STATES) -> Answer | None:

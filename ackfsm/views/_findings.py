@@ -60,14 +60,22 @@ def as_promised(findings: Iterable[Finding], not_asked: Collection[str], within:
     return Text("Nothing of what was looked at is promised never to happen.", style="bold")
 
 
-def beside_promises(findings: Iterable[Finding], not_asked: Collection[str]) -> Iterator[Text]:
-    """What the conclusion does not tell: what an application left undone, and the promises that were not looked at."""
+def beside_promises(
+    findings: Iterable[Finding], not_asked: Collection[str], without_effect: Iterable[str]
+) -> Iterator[Text]:
+    """What the conclusion does not tell.
+
+    What an application left undone, the promises that were not looked at, and what was asked and cannot happen.
+    """
     for finding in findings:
         if finding.left_undone:
             without = ", ".join(f"--without {event}" for event in finding.left_undone)
             yield Text(f"{finding.anomaly}: the application left it undone ({without}), which breaks no promise.")
     if not_asked:
         yield Text(f"Promised too, and not looked at (--only): {', '.join(not_asked)}.", style="yellow")
+    for name in without_effect:
+        rows = f"ackfsm where {name} has the rows"
+        yield Text(f"{name} cannot happen in this configuration ({rows}).", style="yellow")
 
 
 def steps_line(name: str, steps: Iterable[NetworkEvent]) -> Text:

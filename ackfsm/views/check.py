@@ -39,7 +39,7 @@ def check_screen(
         *smaller,
         *liveness,
         _conclusion(answer, tried),
-        *beside_promises(answer.findings.values(), answer.promises_not_asked),
+        *beside_promises(answer.findings.values(), answer.promises_not_asked, answer.without_effect),
     )
 
 

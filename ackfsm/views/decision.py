@@ -23,7 +23,8 @@ def decision_screen(decision: Decision, specification: Specification, api: str |
     guarantees = guarantee_lines(specification.guarantees, decision.guarantees)
     heading = _heading(decision) if api is None else Text.assemble(f"through {api}\n", _heading(decision))
     told = [*_witnesses(decision), *_undecided(decision)]
-    beside = beside_promises(decision.findings.values(), decision.promises_not_asked)
+    told_beside = decision.promises_not_asked, decision.without_effect
+    beside = beside_promises(decision.findings.values(), *told_beside)
     return Group(heading, "", _findings(decision), "", *told, guarantees, "", _conclusion(decision), *beside)
 
 

@@ -319,6 +319,31 @@ def test_no_application_that_never_commits_breaks_a_promise(ackfsm: _Ackfsm, lef
     assert ackfsm(f"check --set ack_mode=SESSION_TRANSACTED --max-faults 0 --without {left}").code == AS_PROMISED
 
 
+@pytest.mark.parametrize("messages", ["1", "any"])
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("--profile qpid --action settle_rejected", "settle_rejected"),
+        ("--action rollback --fault broker_kill", "rollback"),
+        ("--set ack_mode=SESSION_TRANSACTED --action ask_at_once --action rollback --fault broker_kill", "ask_at_once"),
+        ("--without delivered_clear --without delivered_flagged --fault listener_exception", "listener_exception"),
+    ],
+)
+def test_a_fault_or_action_that_cannot_happen_is_named(ackfsm: _Ackfsm, asked: str, name: str, messages: str) -> None:
+    """Else its asker reads of the whole check what is true only because nothing was asked."""
+    line = f"check {asked} --only dirty_delivery --only count_regression --messages {messages}"
+    assert ackfsm(f"{line} --json").json["without_effect"] == [name]
+    out = " ".join(ackfsm(line).out.split())
+    assert f"{name} cannot happen in this configuration (ackfsm where {name} has the rows)." in out
+
+
+def test_what_can_happen_is_not_said_to_be_without_effect(ackfsm: _Ackfsm) -> None:
+    for asked in ("--fault listener_exception", "--max-faults 0 --fault listener_exception", "--action recover"):
+        assert "without_effect" not in ackfsm(f"check --json --set ack_mode=CLIENT_ACKNOWLEDGE {asked}").json, asked
+    asked = "--set ack_mode=SESSION_TRANSACTED --action postpone --max-faults 0"
+    assert "without_effect" not in ackfsm(f"check --json --messages 2 {asked}").json, "it takes a second message"
+
+
 # bad input
 
 BAD = {

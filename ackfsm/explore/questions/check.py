@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ackfsm.explore.questions.left_undone import explore_nothing_owed
 from ackfsm.explore.questions.liveness import LivenessFinding, check_forever, find_liveness
+from ackfsm.explore.reduction.slice import Slicer
 from ackfsm.explore.replay.witness import CandidateWitness, Witness, replay_all
 from ackfsm.explore.search.explore import Exploration, exploration_of, explore, finished_search
 from ackfsm.explore.search.options import Reduction, SearchOptions
@@ -16,7 +17,7 @@ from ackfsm.network import Bounds, Network, NetworkEvent, compose, observers_of,
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, InputError
 
-__all__ = ["Answer", "Finding", "SearchFunction", "check"]
+__all__ = ["Answer", "Finding", "SearchFunction", "check", "without_effect"]
 
 
 class SearchFunction(Protocol):
@@ -100,11 +101,17 @@ class Answer:
         """Whether no promise is broken, by an anomaly or by a deadlock or lasso."""
         return not self.violations and not any(finding.promised for finding in self.liveness.values())
 
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The faults and actions that were asked about, and that cannot happen in this configuration."""
+        return without_effect(self.network)
+
     def as_json(self) -> dict[str, object]:
         """The answer as the command contract has it (``docs/commands.md``)."""
         return {
             "config": self.configuration.as_dict(),
             **self.bounds.as_dict(),
+            **({"without_effect": list(names)} if (names := self.without_effect) else {}),
             "engine": self.exploration.engine,
             "complete": self.exploration.complete,
             **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
@@ -131,6 +138,14 @@ class Answer:
             **({"promises_not_asked": list(self.promises_not_asked)} if self.promises_not_asked else {}),
             **({"progress": {n: f.as_json() for n, f in self.liveness.items()}} if self.liveness else {}),
         }
+
+
+def without_effect(network: Network) -> tuple[str, ...]:
+    """The faults and actions of the bounds of ``network`` that cannot happen in it, whatever else happens."""
+    bounds = network.bounds
+    alive = {network.events[event].name for event in Slicer(network).parts().alive}
+    faults = () if bounds.max_faults == 0 else bounds.faults
+    return tuple(sorted({*faults, *bounds.actions} - alive))
 
 
 def check(  # noqa: PLR0913 - the options of a check
@@ -176,7 +191,9 @@ def check(  # noqa: PLR0913 - the options of a check
         )
     check_forever(bounds, forever or ())
     watched = {name for name, _ in observers_of(specification, only)}
-    waiting = {one for each in specification.liveness.values() for one in each.waiting} if forever is not None else set()
+    waiting = (
+        {one for each in specification.liveness.values() for one in each.waiting} if forever is not None else set()
+    )
     waits = {(one.anomaly, one.machine) for one in waiting}
     observers = [
         (name, monitor)
