@@ -191,10 +191,8 @@ def check(  # noqa: PLR0913 - the options of a check
         )
     check_forever(bounds, forever or ())
     watched = {name for name, _ in observers_of(specification, only)}
-    waiting = (
-        {one for each in specification.liveness.values() for one in each.waiting} if forever is not None else set()
-    )
-    waits = {(one.anomaly, one.machine) for one in waiting}
+    asked = () if forever is None else specification.liveness.values()
+    waits = {(one.anomaly, one.machine) for each in asked for one in each.waiting}
     observers = [
         (name, monitor)
         for name, monitor in observers_of(specification)
