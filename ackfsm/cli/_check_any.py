@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import query_from
+from ackfsm.cli._options import names_in, query_from
 from ackfsm.cli._output import emit, is_standard_output, progress_line, write_then_report, written_lines
 from ackfsm.cli._witnesses import form_of, show
 from ackfsm.files import check_place
@@ -47,7 +47,7 @@ def check_any(arguments: argparse.Namespace) -> int:
             specification,
             configuration,
             bounds,
-            only=arguments.only,
+            only=arguments.only and names_in(arguments.only),
             max_states=arguments.max_states,
             max_memory=arguments.max_memory,
             workers=arguments.jobs,

@@ -344,6 +344,21 @@ def test_what_can_happen_is_not_said_to_be_without_effect(ackfsm: _Ackfsm) -> No
     assert "without_effect" not in ackfsm(f"check --json --messages 2 {asked}").json, "it takes a second message"
 
 
+def test_several_anomalies_may_stand_in_one_only(ackfsm: _Ackfsm) -> None:
+    one = ackfsm("check --json --fault broker_kill --only loss,stuck").json
+    two = ackfsm("check --json --fault broker_kill --only loss --only stuck").json
+    assert list(one["anomalies"]) == ["loss", "stuck"]
+    assert without_seconds(one) == without_seconds(two)
+    assert list(ackfsm("check --json --messages any --only 'phantom, loss'").json["anomalies"]) == ["loss", "phantom"]
+
+
+def test_no_fault_may_be_asked_for(ackfsm: _Ackfsm) -> None:
+    found = ackfsm("check --json --fault none").json
+    assert found["faults"] == []
+    assert found["states"] == ackfsm("check --json --max-faults 0").json["states"]
+    assert ackfsm("check --json --messages any --fault none --only phantom").json["faults"] == []
+
+
 # bad input
 
 BAD = {
@@ -359,6 +374,8 @@ BAD = {
     "check --set ''": "--set '' is not KEY=VALUE",
     "check --fault power_cut": "there is no fault 'power_cut'; the faults are broker_crash, ",
     "check --fault broker_crash,rejection": "'broker_crash,rejection' (did you mean broker_crash?); the faults are ",
+    "check --fault none --fault rejection": "--fault none is that nothing fails; leave it out, or the other",
+    "check --only loss,stuk": "nothing watches for 'stuk' (did you mean stuck?); what can be is loss, ",
     "check --action recovery": "there is no action 'recovery' (did you mean recover?); the actions are ask_at_once, ",
     "check --one-session": "one consumer is in one session as it is; one_session is for several consumers",
     "check --messages 0": "argument --messages: '0' is not a whole number from 1",
