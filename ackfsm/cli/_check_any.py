@@ -93,6 +93,8 @@ def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
         yield "--consumers", "leave it out, since a proof is for one consumer"
     if arguments.subscriptions > 1 or arguments.non_durable:
         yield "--subscriptions", "leave it out, since a proof is for one subscription"
+    if arguments.strikes_while:
+        yield "--while", "leave it out, since a proof is for faults at any time"
     if arguments.reductions:
         yield "--reduce", "leave it out"
     if arguments.progress or arguments.forever:

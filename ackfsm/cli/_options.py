@@ -243,6 +243,13 @@ def add_bounds(parser: argparse.ArgumentParser, *, any_messages: bool = False) -
         help="an event that never happens, for example acknowledge or timer_fires",
     )
     parser.add_argument(
+        "--while",
+        metavar="MACHINE.STATE",
+        dest="strikes_while",
+        default="",
+        help="faults strike only while this machine of the first message is in this state, for example processing.busy",
+    )
+    parser.add_argument(
         "--messages",
         metavar="N",
         type=at_least(1, or_any=any_messages),
@@ -306,6 +313,7 @@ def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configurat
         one_session=arguments.one_session,
         subscriptions=arguments.subscriptions,
         non_durable=arguments.non_durable,
+        strikes_while=arguments.strikes_while,
     )
     configuration = specification.configure(None, vocabulary, api=arguments.api)
     table = specification.profiles[configuration.profile]

@@ -55,6 +55,8 @@ def configuration_lines(configuration: Configuration, what: str) -> Text:
 def faults_in_words(bounds: Bounds) -> str:
     """Which faults may happen, and how often; and which actions may, and what never does."""
     names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
+    if bounds.strikes_while:
+        names += f" while {bounds.strikes_while}(m1)"
     times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
     beside = (("with", bounds.actions), ("without", bounds.without))
     also = "".join(f"; {word} {', '.join(sorted(events))}" for word, events in beside if events)
