@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import re
 from collections import defaultdict
@@ -90,6 +91,9 @@ class Bounds:
     considered too, and the events that this check goes ``without``: a timer that never fires, an application that
     never acknowledges.  Faults may be given by their names; any collection of them will do.
 
+    With ``strikes_while`` (``processing.busy``) faults happen only while that machine of the first message, or of the
+    system, is in that state; those of another message by itself may happen at any time.
+
     With ``exact_limits`` a limit of attempts is what the configuration says; else a check takes the least that shows as
     much, as more attempts only delay what fewer show.
 
@@ -106,6 +110,7 @@ class Bounds:
     subscriptions: int = 1
     non_durable: int = 0
     exact_limits: bool = False
+    strikes_while: str = ""
 
     def __post_init__(self) -> None:
         check_number("messages", self.messages, optional=False)
@@ -146,6 +151,7 @@ class Bounds:
             **({"actions": sorted(self.actions)} if self.actions else {}),
             **({"without": sorted(self.without)} if self.without else {}),
             **({"exact_limits": True} if self.exact_limits else {}),
+            **({"strikes_while": self.strikes_while} if self.strikes_while else {}),
         }
 
 
@@ -334,8 +340,25 @@ def compose(
         raise InputError(
             f"there is no event {quoted(strange[0])} to go without{hint}; spec/events.yaml lists the events"
         )
+    if bounds.strikes_while:
+        _check_state(specification, bounds.strikes_while)
     chosen = observers_of(specification) if observers is None else observers
     return _Composer(specification, configuration, bounds, chosen).network()
+
+
+def _check_state(specification: Specification, name: str) -> None:
+    """Raise :class:`InputError` unless ``name`` is a machine of the tables with one of its states."""
+    machine, dot, state = name.partition(".")
+    if not dot:
+        raise InputError(f"{quoted(name)} is not a machine and a state of it, as processing.busy is")
+    if machine not in specification.machines:
+        raise InputError(f"there is no machine {quoted(machine)}{meant(machine, specification.machines)}")
+    found = specification.machines[machine]
+    if found.counter is not None:
+        raise InputError(f"{machine} counts, and has no states to name; name another machine")
+    if state not in found.states:
+        known = ", ".join(found.states)
+        raise InputError(f"{machine} has no state {quoted(state)}{meant(state, found.states)}; its states are {known}")
 
 
 def environments(
@@ -410,7 +433,7 @@ class _Composer:
 
     def network(self) -> Network:
         self._refuse_too_many()
-        instances = (*self._system(), *self._monitors())
+        instances = (*map(self._restrained, self._system()), *self._monitors())
         return Network(self.configuration, self.bounds, instances, tuple(self._events(instances)))
 
     def _refuse_too_many(self) -> None:
@@ -472,6 +495,22 @@ class _Composer:
         for machine in self.specification.machines.values():
             for (index, consumer, subscription), fsm in self._fsms(machine).items():
                 yield Instance(fsm, index, consumer=consumer, subscription=subscription)
+
+    def _restrained(self, instance: Instance) -> Instance:
+        """The machine; where faults wait for it, refusing each in all states but that in which they strike."""
+        machine, _, strikes = self.bounds.strikes_while.partition(".")
+        fsm = instance.fsm
+        if fsm.name != machine or not set(instance.index) <= {1} or instance.subscription > 1:
+            return instance
+        rows = dict(fsm.rows)
+        faults = [EventRef(fault.value) for fault in Fault if fault in self.bounds.faults]
+        for state, fault in itertools.product(fsm.states, faults):
+            kind = RowKind.IGNORE if base_state(state) == strikes else RowKind.REFUSE
+            if kind is RowKind.REFUSE or (state, fault) not in rows:
+                because = f"faults strike while it is {strikes}"
+                rows[state, fault] = Row(state, fault, kind, state, because, None, None, ALWAYS, "", 0)
+        alphabet = tuple(dict.fromkeys((*fsm.alphabet, *faults)))
+        return dataclasses.replace(instance, fsm=dataclasses.replace(fsm, alphabet=alphabet, rows=rows))
 
     def _monitors(self) -> Iterator[Instance]:
         for name, monitor in self.observers:

@@ -226,12 +226,24 @@ def _dumped(value: object) -> bytes:
 
 def _loaded(text: bytes, otherwise: str) -> dict[str, Any]:
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_once)
+    except _DamagedError:
+        raise
     except (ValueError, RecursionError):
         raise _DamagedError(otherwise) from None
     if not isinstance(value, dict):
         raise _DamagedError(otherwise)
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that has each of its keys once."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise _DamagedError(f"an object in it has {quoted(twice)} more than once")
+    return found
 
 
 def _decompressed(data: bytes) -> bytes:

@@ -18,6 +18,7 @@ from ackfsm.cli._options import (
     add_jobs,
     at_least,
     command,
+    faults_from,
     settings_of,
     tables_of,
 )
@@ -27,7 +28,7 @@ from ackfsm.cli._workload import add_workload, workload_of
 from ackfsm.files import write_files
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
-from ackfsm.terms import Fault, InputError
+from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
     from ackfsm.advice import Request
@@ -157,7 +158,7 @@ def _request(arguments: argparse.Namespace, specification: Specification) -> Req
         work=work,
         bounds=Bounds(
             messages=arguments.messages,
-            faults=frozenset(Fault if arguments.faults is None else arguments.faults),
+            faults=faults_from(arguments),
             max_faults=arguments.max_faults,
             consumers=min(work.consumers, _MOST_CONSUMERS),
         ),

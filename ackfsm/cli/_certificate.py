@@ -52,6 +52,6 @@ def _certificate(arguments: argparse.Namespace) -> int:
     emit(
         arguments,
         {"file": str(arguments.path), **found.as_json()},
-        lambda: certificate_screen(found, str(arguments.path)),
+        lambda: certificate_screen(found, specification, str(arguments.path)),
     )
     return result_code(violated=bool(found.refuted), undetermined=not found.verified)

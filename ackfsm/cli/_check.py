@@ -10,7 +10,17 @@ from ackfsm import explore
 from ackfsm.cli._backend import add_search, search_of
 from ackfsm.cli._check_any import check_any
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, add_bounds, add_configuration, add_jobs, at_least, command, query_from, size
+from ackfsm.cli._options import (
+    Commands,
+    add_bounds,
+    add_configuration,
+    add_jobs,
+    at_least,
+    command,
+    names_in,
+    query_from,
+    size,
+)
 from ackfsm.cli._output import emit, progress_line
 from ackfsm.cli._witnesses import Form, add_form, form_of, show
 from ackfsm.explore import Answer, SmallBound, Witness
@@ -67,9 +77,9 @@ def add_exploration(parser: argparse.ArgumentParser, *, any_messages: bool = Fal
     )
     parser.add_argument(
         "--only",
-        metavar="A",
+        metavar="A,...",
         action="append",
-        help="look for this anomaly alone, which takes fewer states; may be repeated",
+        help="look for these anomalies alone, which takes fewer states; may be repeated",
     )
     add_jobs(parser, "how many processors take part (default: all)")
     parser.add_argument(
@@ -164,7 +174,7 @@ def _run_check(arguments: argparse.Namespace) -> tuple[Specification, Answer, tu
             search=search,
             reductions=_reductions(arguments),
             every_step=every_step,
-            only=arguments.only,
+            only=arguments.only and names_in(arguments.only),
             forever=arguments.forever if arguments.progress or arguments.forever else None,
         )
     return specification, answer, answer.witnesses()

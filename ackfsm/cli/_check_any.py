@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import query_from
+from ackfsm.cli._options import names_in, query_from
 from ackfsm.cli._output import emit, is_standard_output, progress_line, write_then_report, written_lines
 from ackfsm.cli._witnesses import form_of, show
 from ackfsm.files import check_place
@@ -47,7 +47,7 @@ def check_any(arguments: argparse.Namespace) -> int:
             specification,
             configuration,
             bounds,
-            only=arguments.only,
+            only=arguments.only and names_in(arguments.only),
             max_states=arguments.max_states,
             max_memory=arguments.max_memory,
             workers=arguments.jobs,
@@ -87,12 +87,14 @@ def _report(
 
 def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
     """The options that were given and do not apply, each with what to do instead."""
-    if arguments.max_faults not in {1, None}:
+    if arguments.max_faults_given and arguments.max_faults is not None:
         yield "--max-faults", "leave it out, since a proof is for any number of faults"
     if arguments.consumers > 1 or arguments.one_session:
         yield "--consumers", "leave it out, since a proof is for one consumer"
     if arguments.subscriptions > 1 or arguments.non_durable:
         yield "--subscriptions", "leave it out, since a proof is for one subscription"
+    if arguments.strikes_while:
+        yield "--while", "leave it out, since a proof is for faults at any time"
     if arguments.reductions:
         yield "--reduce", "leave it out"
     if arguments.progress or arguments.forever:

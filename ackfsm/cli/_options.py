@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
 from ackfsm import tables
 from ackfsm.cli._exit_codes import USAGE
@@ -32,7 +32,9 @@ __all__ = [
     "add_page_form",
     "at_least",
     "command",
+    "faults_from",
     "format_of",
+    "names_in",
     "query_from",
     "set_options",
     "settings_of",
@@ -200,12 +202,18 @@ def _note(arguments: argparse.Namespace, text: str) -> None:
 def add_faults(parser: argparse._ActionsContainer, most: int | None = 1) -> None:
     """What may fail, and how often: ``most`` times unless somebody says otherwise."""
     faults = ", ".join(fault.value for fault in Fault)
+    parser.set_defaults(max_faults_given=False)
     parser.add_argument(
-        "--fault", metavar="F", action="append", dest="faults", help=f"what may fail (default: anything): {faults}"
+        "--fault",
+        metavar="F",
+        action="append",
+        dest="faults",
+        help=f"what may fail (default: anything), or {_NONE}: {faults}",
     )
     parser.add_argument(
         "--max-faults",
         metavar="K",
+        action=_Told,
         type=at_least(0, or_any=True),
         default=most,
         help=f"how many faults in all, or any (default: {'any' if most is None else most})",
@@ -233,6 +241,13 @@ def add_bounds(parser: argparse.ArgumentParser, *, any_messages: bool = False) -
         action="append",
         default=[],
         help="an event that never happens, for example acknowledge or timer_fires",
+    )
+    parser.add_argument(
+        "--while",
+        metavar="MACHINE.STATE",
+        dest="strikes_while",
+        default="",
+        help="faults strike only while this machine of the first message is in this state, for example processing.busy",
     )
     parser.add_argument(
         "--messages",
@@ -265,13 +280,32 @@ def add_bounds(parser: argparse.ArgumentParser, *, any_messages: bool = False) -
     )
 
 
+def faults_from(arguments: argparse.Namespace) -> frozenset[Fault]:
+    """What ``--fault`` says: any fault without it, none with ``none``.  A name that is no fault is left as it is."""
+    names = frozenset(Fault if arguments.faults is None else arguments.faults)
+    if _NONE not in names:
+        return names
+    if len(names) > 1:
+        raise InputError(f"--fault {_NONE} is that nothing fails; leave it out, or the other --fault")
+    return frozenset()
+
+
+_NONE: Final = "none"
+"""The value of ``--fault`` with which nothing fails."""
+
+
+def names_in(options: Sequence[str]) -> list[str]:
+    """The names of an option that may be repeated, and have several of them with commas."""
+    return [name.strip() for option in options for name in option.split(",")]
+
+
 def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
     """The tables, and the configuration and bounds that the options of this module describe."""
     specification = tables_of(arguments)
     vocabulary = specification.resolve_aliases(arguments.profile, settings_of(arguments, specification))
     bounds = Bounds(
         messages=arguments.messages,
-        faults=frozenset(Fault if arguments.faults is None else arguments.faults),
+        faults=faults_from(arguments),
         max_faults=arguments.max_faults,
         actions=frozenset(arguments.actions),
         without=frozenset(arguments.without),
@@ -279,6 +313,7 @@ def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configurat
         one_session=arguments.one_session,
         subscriptions=arguments.subscriptions,
         non_durable=arguments.non_durable,
+        strikes_while=arguments.strikes_while,
     )
     configuration = specification.configure(None, vocabulary, api=arguments.api)
     table = specification.profiles[configuration.profile]
@@ -349,6 +384,21 @@ class _Once(argparse.Action):
         if getattr(namespace, self.dest) is not None:
             parser.error(f"{option_string} is given more than once; give it once")
         setattr(namespace, self.dest, values)
+
+
+class _Told(argparse.Action):
+    """An option that has a default, and of which it matters whether it was given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        del parser, option_string
+        setattr(namespace, self.dest, values)
+        setattr(namespace, f"{self.dest}_given", True)
 
 
 class Parser(argparse.ArgumentParser):

@@ -17,7 +17,7 @@ from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._import import add_format, format_options, importing
-from ackfsm.cli._options import Commands, add_configuration, command, set_options, settings_of, tables_of
+from ackfsm.cli._options import Commands, add_configuration, command, names_in, set_options, settings_of, tables_of
 from ackfsm.cli._output import emit, note, print_file, print_text, progress_line, written_lines
 from ackfsm.cli._picture import PictureWanted, picture_wanted
 from ackfsm.cli._reports import Reports, reports_of
@@ -230,7 +230,7 @@ def _never(options: Sequence[str], specification: tables.Specification) -> tuple
         return ()
     from ackfsm import verify
 
-    names = [name.strip() for option in options for name in option.split(",")]
+    names = names_in(options)
     showable = verify.shown_anomalies(specification)
     for name in names:
         if name not in showable:

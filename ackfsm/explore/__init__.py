@@ -6,7 +6,7 @@ Other packages import from here, and ``search.distributed`` for a search in many
 """
 
 from ackfsm.explore.questions.allowed import allowed, why_undecided
-from ackfsm.explore.questions.check import Answer, Finding, SearchFunction, check
+from ackfsm.explore.questions.check import Answer, Finding, SearchFunction, check, without_effect
 from ackfsm.explore.questions.equivalence import Comparison, compare, compare_after
 from ackfsm.explore.questions.liveness import LivenessFailure, LivenessFinding
 from ackfsm.explore.questions.small_bounds import SmallBound, small_bounds
@@ -74,4 +74,5 @@ __all__ = [
     "steps_of",
     "successors_by_tables",
     "why_undecided",
+    "without_effect",
 ]

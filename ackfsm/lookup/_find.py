@@ -15,6 +15,7 @@ from ackfsm.tables import (
     BOUND_SETTINGS,
     Condition,
     ConditionalValue,
+    Constant,
     Counter,
     Document,
     Machine,
@@ -33,6 +34,9 @@ _KEYS: Final = tuple(field.name for field in dataclasses.fields(Configuration))
 
 BASELINES: Final[Mapping[str, str]] = {"ack_mode": "AUTO_ACKNOWLEDGE", "delivery_mode": "PERSISTENT"}
 """What a mode is compared with; a value of another setting is compared with what the profile has."""
+
+_LIKE: Final = 0.8
+"""How much a word must be like another one, which was meant perhaps: of so many some are always a little like it."""
 
 _FEW: Final = 6
 """Machines that are named in a sentence."""
@@ -56,8 +60,8 @@ class Answer:
     """What one meaning of a word decides.
 
     ``kind`` is ``setting``, ``condition``, ``event``, ``mode``, ``machine``, ``anomaly``, ``guarantee``,
-    ``promise``, ``liveness`` or ``term`` (a word of the glossary).  ``summary`` is the answer in short.  A mode has
-    ``differences`` from the value ``instead_of`` it.
+    ``promise``, ``liveness``, ``constant`` or ``term`` (a word of the glossary).  ``summary`` is the answer in short.
+    A mode has ``differences`` from the value ``instead_of`` it.
     """
 
     kind: str
@@ -99,7 +103,11 @@ class Lookup:
         """
         space = self._space(profile)
         found = tuple(self._exactly(word.strip(), space)) or tuple(self._loosely(word.strip(), space))
-        found += tuple(map(_term, self._glossary.get(" ".join(word.split()).casefold(), ())))
+        terms = self._glossary.get(" ".join(word.split()).casefold(), ())
+        has_rows = any(answer.cells for answer in found)
+        mentioned = () if has_rows else dict.fromkeys(name for term in terms for name in term.mentions)
+        found += tuple(map(_term, terms))
+        found += tuple(answer for name in mentioned for answer in self._exactly(name, space))
         if not found:
             raise InputError(self._unknown(word.strip()))
         return found
@@ -110,6 +118,7 @@ class Lookup:
         modes = (str(value) for key in _KEYS[1:] for value in _members(key))
         names = [name.name for table in spec.profiles.values() for name in table.names.values()]
         names += [event.name for table in spec.profiles.values() for event in table.events]
+        names += [constant.name for table in spec.profiles.values() for constant in table.constants]
         tables = (_KEYS, spec.conditions, spec.events, spec.machines)
         named = (spec.properties, spec.guarantees, spec.promises, spec.liveness)
         groups: tuple[Iterable[str], ...] = (*tables, *named, modes, names, self._glossary)
@@ -153,17 +162,27 @@ class Lookup:
         yield from self._vendor_events(word, space)
         for table in self.specification.profiles.values():
             for constant in table.constants:
-                if constant.name.casefold() == word.casefold() and constant.setting is not None:
-                    yield self._mode(*constant.setting, space)
+                if constant.name.casefold() == word.casefold():
+                    yield self._constant(table.profile, constant, space)
                     return
 
+    def _constant(self, profile: str, constant: Constant, space: Space) -> Answer:
+        if constant.setting is not None:
+            return self._mode(*constant.setting, space)
+        told = f"{constant.name} of {profile} is {constant.literal}: {constant.means} [{constant.source}]"
+        return Answer("constant", constant.name, (told,))
+
     def _vendor_events(self, word: str, space: Space) -> Iterator[Answer]:
-        """By what an interface calls an event: the whole name, or its last part (``sendAcknowledged``)."""
+        """By what an interface calls an event: the whole name, or its last part (``sendAcknowledged``).
+
+        What stands behind it in brackets tells events of one name apart.
+        """
         asked = word.casefold().removesuffix("()")
         found: dict[str, list[str]] = {}
         for profile, table in self.specification.profiles.items():
             for one in table.events:
-                if asked in {one.name.casefold(), one.name.casefold().rpartition(".")[2]}:
+                plain = one.name.casefold().partition("(")[0]
+                if asked in {one.name.casefold(), plain, plain.rpartition(".")[2]}:
                     how = f", {one.means}" if one.means else ""
                     found.setdefault(one.event, []).append(f"{one.name} of {profile} ({one.api}) is {one.event}{how}")
         for event, told in found.items():
@@ -195,7 +214,7 @@ class Lookup:
         if dot and machine in self.specification.machines:
             return f"{machine} has no state or event {quoted(word.partition('.')[2])}"
         return (
-            f"no table has the word {quoted(word)}{meant(word, self.words())}; "
+            f"no table has the word {quoted(word)}{meant(word, self.words(), cutoff=_LIKE)}; "
             "ask for a setting, an event, a mode or a machine (spec/INDEX.md), or a word of spec/GLOSSARY.md"
         )
 

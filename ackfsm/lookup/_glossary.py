@@ -19,15 +19,21 @@ _FILE: Final = "GLOSSARY.md"
 _HEAD: Final = frozenset({"term", "---"})
 """The first cells of the two lines above the rows of a table."""
 
+_CODE: Final = re.compile(r"`([^`]+)`")
+
 _QUALIFIED: Final = re.compile(r"\s*\([^)]*\)$")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Term:
-    """A row of the glossary: all ``names`` of one meaning, of what they are said (``section``), and where else how."""
+    """A row of the glossary: all ``names`` of one meaning, of what they are said (``section``), and where else how.
+
+    ``mentions`` are the names of the tables, or of anything else, that its meaning spells as code.
+    """
 
     names: tuple[str, ...]
     meaning: str
+    mentions: tuple[str, ...]
     elsewhere: str
     section: str
     place: Place
@@ -59,7 +65,8 @@ def _terms(text: str) -> Iterator[Term]:
         names, meaning, elsewhere = (cell.strip() for cell in line.strip("|").split(" | ", 2))
         if names not in _HEAD:
             place = Place(f"spec/{_FILE}", number)
-            yield Term(tuple(_names(names)), _plain(meaning), _plain(elsewhere.strip("| ")), section, place)
+            told = _plain(meaning), tuple(_CODE.findall(meaning)), _plain(elsewhere.strip("| "))
+            yield Term(tuple(_names(names)), *told, section, place)
 
 
 def _names(cell: str) -> Iterator[str]:

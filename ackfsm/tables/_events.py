@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
+from ackfsm.tables._conditions import Condition
 from ackfsm.tables._machine import IndexKind
 from ackfsm.tables._source import Document
 
@@ -33,7 +34,8 @@ class Event:
     ``recorded`` is how a history shows it, ``None`` if no history can.  ``line`` has the fields of the line that it
     leaves there by itself, none if it leaves none; ``also`` are the events of other lines that may tell of it, and
     ``repairs`` the faults that its line says to be over.  An ``optional`` event is one that an application may choose;
-    it happens only in checks that ask for it.
+    it happens only in checks that ask for it.  Where ``by_application`` holds it is the application that brings it
+    about, and nobody else answers for it if it does not happen.
     """
 
     name: str
@@ -47,11 +49,15 @@ class Event:
     also: tuple[str, ...]
     repairs: tuple[str, ...]
     optional: bool
+    by_application: Condition | None = None
 
 
-def read_events(document: Document) -> Mapping[str, Event]:
-    """The events by name.  Raises :class:`ackfsm.terms.SpecError` for one that goes from a lane and to a lane."""
-    return MappingProxyType({name: _event(document, name) for name in document.data})
+def read_events(document: Document, condition: Callable[[tuple[str, ...], str], Condition]) -> Mapping[str, Event]:
+    """The events by name; ``condition`` parses one that stands at a path of the document.
+
+    Raises :class:`ackfsm.terms.SpecError` for one that goes from a lane and to a lane.
+    """
+    return MappingProxyType({name: _event(document, name, condition) for name in document.data})
 
 
 def read_groups(document: Document) -> Mapping[str, tuple[str, ...]]:
@@ -75,12 +81,13 @@ def read_groups(document: Document) -> Mapping[str, tuple[str, ...]]:
     return MappingProxyType(groups)
 
 
-def _event(document: Document, name: str) -> Event:
+def _event(document: Document, name: str, condition: Callable[[tuple[str, ...], str], Condition]) -> Event:
     data = document.data[name]
     if "from" in data and "to" in data:
         sentence = f"{name} goes from another lane to its own, or from its own to another; keep from or to"
         raise document.error((name, "to"), sentence)
     lane = Lane(data["lane"])
+    by_application = data.get("by_application")
     line = data.get("line", _line_of_one_word(data.get("recorded", "")))
     return Event(
         name=name,
@@ -94,6 +101,7 @@ def _event(document: Document, name: str) -> Event:
         also=tuple(data.get("also", ())),
         repairs=tuple(line.get("fault", ())),
         optional=data.get("optional", False),
+        by_application=by_application and condition((name, "by_application"), by_application),
     )
 
 

@@ -70,7 +70,7 @@ class _Loader:
             machines=MappingProxyType(machines),
             properties=MappingProxyType(properties),
             monitors=MappingProxyType(self._read_monitors()),
-            events=read_events(events),
+            events=read_events(events, lambda path, text: self._condition(events, path, text)),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
             promises=MappingProxyType(promises),

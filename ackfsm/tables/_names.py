@@ -130,13 +130,18 @@ class VendorAlias:
             return dict.fromkeys(self.keys, self.positive[0])
         if self.differs is not None:
             what = f"{self.name}={quoted(text)}" if self.is_settable else self.name
-            raise InputError(f"{what} of {profile} is not {keys} by another name: {self.differs}; set {keys}")
+            number = f"={int(text) + self.plus}" if self.plus and _is_number(text) else ""
+            raise InputError(f"{what} of {profile} is not {keys} by another name: {self.differs}; set {keys}{number}")
         if self.positive or (self.values and (len(self.keys) > 1 or key_type(self.keys[0]) is not int)):
             legal = ", ".join([*self.values, *["a size in bytes"] * bool(self.positive)])
             raise InputError(f"{self.name} of {profile} stands for {keys} and is {legal} there, not {quoted(text)}")
-        if self.plus and text.isascii() and text.isdecimal():
+        if self.plus and _is_number(text):
             return dict.fromkeys(self.keys, int(text) + self.plus)
         return dict.fromkeys(self.keys, value)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -321,6 +321,15 @@ class Specification:
         last_first = (promise for promise in reversed([*self.promises.values()]) if promise.name in made)
         return {promise.absent: promise for promise in last_first if promise.when.holds(environment)}
 
+    def by_application(self, configuration: Configuration) -> frozenset[str]:
+        """The events that the application brings about, so that no provider answers for it if they do not happen."""
+        environment = self.environment(configuration)
+        return frozenset(
+            name
+            for name, event in self.events.items()
+            if event.by_application is not None and event.by_application.holds(environment)
+        )
+
     def owner(self, event: str) -> Machine | None:
         """The machine that decides ``event``; ``None`` if no machine of the tables does."""
         return next((machine for machine in self.machines.values() if event in machine.owns), None)

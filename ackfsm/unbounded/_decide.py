@@ -16,7 +16,7 @@ from typing import Final
 from ackfsm import explore
 from ackfsm.certificates import Certificate, Invariant, Way
 from ackfsm.explore import Answer, SmallBound, Witness
-from ackfsm.network import Bounds, Network, compose, observers_of
+from ackfsm.network import Bounds, Network, NetworkEvent, compose, observers_of
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration
 from ackfsm.unbounded._certify import certificate_of
@@ -65,6 +65,8 @@ class Decision:
         findings, ends: what is known of each anomaly, and of each monitor that excludes guarantees.
         guarantees: for each whether it stands; ``None`` where that is open.
         strongest: those that stand and have none above them that stands.
+        promises_not_asked: the anomalies that are promised absent, and were not looked for.
+        without_effect: the faults and actions that were asked about, and that cannot happen in this configuration.
         searches: the searches of few messages.
         views: how many views the proofs took.
         seconds: how long all of it took.
@@ -83,6 +85,8 @@ class Decision:
     seconds: float
     tables: str = ""
     invariants: tuple[Invariant, ...] = ()
+    promises_not_asked: tuple[Anomaly, ...] = ()
+    without_effect: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -138,6 +142,7 @@ class Decision:
             **self.bounds.as_dict(),
             "messages": "any",
             "max_faults": None,
+            **({"without_effect": list(self.without_effect)} if self.without_effect else {}),
             "complete": self.complete,
             "states": self.states,
             "transitions": sum(answer.exploration.transitions for answer in self.searches),
@@ -150,6 +155,7 @@ class Decision:
             "ends": {name: _told(finding) for name, finding in self.ends.items()},
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
+            **({"promises_not_asked": list(self.promises_not_asked)} if self.promises_not_asked else {}),
         }
 
 
@@ -168,6 +174,7 @@ def _told(finding: Finding) -> dict[str, object]:
         **({"made_from": finding.filled.as_json()} if finding.filled is not None else {}),
         **({"proved_at": finding.level.value} if finding.level is not None else {}),
         **({"undecided": finding.undecided} if finding.undecided else {}),
+        **({"left_undone": list(finding.left_undone)} if finding.left_undone else {}),
     }
 
 
@@ -259,10 +266,12 @@ class _Run:
         lattice = self._specification.guarantees
         findings = {each: self._found[each] for each in self._specification.properties if each in self._found}
         ends = {name: self._found[name] for name in lattice.monitors if name in self._found}
+        asked, any_faults = {*self._names}, dataclasses.replace(self._bounds, max_faults=None)
+        two = compose(self._specification, self._configuration, dataclasses.replace(any_faults, messages=2), ())
         guarantees = lattice.evaluate({name: finding.reachable for name, finding in self._found.items()})
         return Decision(
             configuration=self._configuration,
-            bounds=dataclasses.replace(self._bounds, messages=1, max_faults=None),
+            bounds=dataclasses.replace(any_faults, messages=1),
             findings=MappingProxyType(findings),
             ends=MappingProxyType(ends),
             guarantees=guarantees,
@@ -272,6 +281,10 @@ class _Run:
             seconds=seconds,
             tables=self._specification.digest,
             invariants=tuple(self._invariants),
+            promises_not_asked=tuple(
+                each for each in self._specification.properties if each in self._promises.keys() - asked
+            ),
+            without_effect=explore.without_effect(two),
         )
 
     def _search(self, messages: int, max_faults: int | None, most: int = _MOST_STATES) -> Answer | None:
@@ -305,7 +318,7 @@ class _Run:
         observers = observers_of(self._specification, tuple(self._left))
         network = compose(self._specification, self._configuration, answer.bounds, observers)
         performed = {
-            str(one.anomaly): dataclasses.replace(one, promise=self._promises.get(str(one.anomaly)))
+            str(one.anomaly): dataclasses.replace(one, promise=self._promise(one))
             for one in _reached(answer)
             if is_performed(network, one)
         }
@@ -335,11 +348,26 @@ class _Run:
         """Take over what a search has shown to happen."""
         self._searches.append(answer)
         for finding in _reached(answer):
-            name = str(finding.anomaly)
-            promise = self._promises.get(name)
-            messages = answer.bounds.messages
-            self._found[name] = Finding(name, reachable=True, promise=promise, steps=finding.steps, messages=messages)
-            del self._left[name]
+            self._happens(finding, finding.steps, answer.bounds.messages)
+
+    def _happens(
+        self, finding: explore.Finding, steps: tuple[NetworkEvent, ...], messages: int, run: Filled | None = None
+    ) -> None:
+        name = str(finding.anomaly)
+        self._found[name] = Finding(
+            name,
+            reachable=True,
+            promise=self._promise(finding),
+            steps=steps,
+            left_undone=finding.left_undone,
+            messages=messages,
+            filled=run,
+        )
+        del self._left[name]
+
+    def _promise(self, finding: explore.Finding) -> Promise | None:
+        """Who promises that it never happens; nobody does where the application left undone what it should do."""
+        return None if finding.left_undone else self._promises.get(str(finding.anomaly))
 
     def _fill(self, answer: Answer | None) -> None:
         """Whether something that is left happens where bounds are full that the messages of ``answer`` never fill."""
@@ -370,11 +398,7 @@ class _Run:
             hint = f"with {with_less} it happens in {len(finding.steps)} steps, not repeated with {small.value:,}"
             self._evidence.setdefault(name, []).append(hint)
             return
-        promise = self._promises.get(name)
-        self._found[name] = Finding(
-            name, reachable=True, promise=promise, steps=run.steps, messages=run.messages, filled=run
-        )
-        del self._left[name]
+        self._happens(finding, run.steps, run.messages, run)
 
     def _prove(self, levels: Sequence[Level]) -> None:
         """Whether something that is left is impossible."""

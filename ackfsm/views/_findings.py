@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from rich.table import Table
 from rich.text import Text
@@ -10,7 +10,7 @@ from rich.text import Text
 from ackfsm.explore import Finding
 from ackfsm.network import NetworkEvent
 
-__all__ = ["can_happen", "findings_table", "promise", "steps_line", "ways"]
+__all__ = ["as_promised", "beside_promises", "can_happen", "findings_table", "promise", "steps_line", "ways"]
 
 
 def findings_table(columns: Sequence[str]) -> Table:
@@ -47,6 +47,35 @@ def ways(findings: Iterable[Finding], title: str) -> Iterator[Text]:
         yield Text.assemble((title, "bold"), " (ackfsm explain shows each step, with its reason)")
     for finding in reached:
         yield Text.assemble(steps_line(finding.anomaly, finding.steps), "\n")
+
+
+def as_promised(findings: Iterable[Finding], not_asked: Collection[str], within: str = "") -> Text:
+    """That nothing breaks a promise, of all promises or of those that were looked at."""
+    if not not_asked:
+        return Text(f"As promised: nothing that is promised never to happen can happen{within}.", style="bold green")
+    kept = [str(finding.anomaly) for finding in findings if finding.promise is not None]
+    if kept:
+        asked = f"As promised, as far as it was asked: {', '.join(kept)} cannot happen{within}."
+        return Text(asked, style="bold green")
+    return Text("Nothing of what was looked at is promised never to happen.", style="bold")
+
+
+def beside_promises(
+    findings: Iterable[Finding], not_asked: Collection[str], without_effect: Iterable[str]
+) -> Iterator[Text]:
+    """What the conclusion does not tell.
+
+    What an application left undone, the promises that were not looked at, and what was asked and cannot happen.
+    """
+    for finding in findings:
+        if finding.left_undone:
+            without = ", ".join(f"--without {event}" for event in finding.left_undone)
+            yield Text(f"{finding.anomaly}: the application left it undone ({without}), which breaks no promise.")
+    if not_asked:
+        yield Text(f"Promised too, and not looked at (--only): {', '.join(not_asked)}.", style="yellow")
+    for name in without_effect:
+        rows = f"ackfsm where {name} has the rows"
+        yield Text(f"{name} cannot happen in this configuration ({rows}).", style="yellow")
 
 
 def steps_line(name: str, steps: Iterable[NetworkEvent]) -> Text:

@@ -53,10 +53,14 @@ def configuration_lines(configuration: Configuration, what: str) -> Text:
 
 
 def faults_in_words(bounds: Bounds) -> str:
-    """Which faults may happen, and how often."""
+    """Which faults may happen, and how often; and which actions may, and what never does."""
     names = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
+    if bounds.strikes_while:
+        names += f" while {bounds.strikes_while}(m1)"
     times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
-    return f"{names}, {times}"
+    beside = (("with", bounds.actions), ("without", bounds.without))
+    also = "".join(f"; {word} {', '.join(sorted(events))}" for word, events in beside if events)
+    return f"{names}, {times}{also}"
 
 
 def guarantee_lines(guarantees: Guarantees, verdicts: Mapping[str, bool | None]) -> RenderableType:
@@ -65,7 +69,8 @@ def guarantee_lines(guarantees: Guarantees, verdicts: Mapping[str, bool | None])
     undecided = [name for name, holds in verdicts.items() if holds is None]
     lines = [Text("strongest guarantees", style="bold")]
     for level, strongest in guarantees.strongest_by_level(verdicts).items():
-        lines.append(Text.assemble(f"  {level}: ", (", ".join(strongest) or "none", "bold")))
+        otherwise = "left open" if any(guarantees[name].level is level for name in undecided) else "none"
+        lines.append(Text.assemble(f"  {level}: ", (", ".join(strongest) or otherwise, "bold")))
     if excluded:
         lines.append(Text(f"excluded: {', '.join(excluded)}"))
     if undecided:

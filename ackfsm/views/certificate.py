@@ -8,27 +8,51 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.certificates import Verification
+from ackfsm.certificates import Certificate, Verification
+from ackfsm.tables import Specification, format_value
 from ackfsm.text import printable, shown
 from ackfsm.views._lines import listed, titled
 
 __all__ = ["certificate_screen"]
 
 
-def certificate_screen(found: Verification, path: str) -> RenderableType:
-    """What was looked through, what it says, what is not so, the conclusion."""
+def certificate_screen(found: Verification, specification: Specification, path: str) -> RenderableType:
+    """What was looked through, with every setting, what it says, what is not so, the conclusion."""
     certificate = found.certificate
     config = certificate.configuration
     modes = ", ".join(str(config.get(key)) for key in ("delivery_mode", "send_mode", "ack_mode", "consumption"))
     rows = [
         ("certificate", shown(path)),
         ("of", f"{config.get('profile')}: {modes}"),
+        *_settings(certificate, specification),
         ("faults", ", ".join(certificate.faults) or "none"),
+        *([("actions", ", ".join(certificate.actions))] if certificate.actions else []),
+        *([("without", ", ".join(certificate.without))] if certificate.without else []),
         ("impossible", ", ".join(certificate.proved) or "nothing"),
         ("possible", ", ".join(way.anomaly for way in certificate.ways) or "nothing"),
         ("not covered", ", ".join(certificate.not_covered) or "nothing"),
     ]
     return Group(titled((title, printable(said)) for title, said in rows), "", _invariants(found), *_conclusion(found))
+
+
+def _settings(certificate: Certificate, specification: Specification) -> Iterator[tuple[str, str]]:
+    """What the profile would have otherwise; every setting, where another profile has all of them as they are."""
+    values = specification.configure(None, certificate.configuration).as_dict()
+    profile = str(values.pop("profile"))
+    chosen = {name: table.chosen(values) for name, table in specification.profiles.items()}
+    whose = [name for name, own in chosen.items() if not own]
+    if not chosen[profile]:
+        yield "settings", f"every setting as {profile} has it"
+    elif whose:
+        yield "profile", f"these are the settings of {' and '.join(whose)}, not of {profile}"
+        yield "settings", ", ".join(f"{key}={format_value(value)}" for key, value in values.items())
+    else:
+        default = specification.profiles[profile].default
+        told = (
+            f"{key}={format_value(value)} ({profile}: {format_value(default(key, values).of(values))})"
+            for key, value in chosen[profile].items()
+        )
+        yield "settings", f"{', '.join(told)}; every other one as {profile} has it"
 
 
 def _invariants(found: Verification) -> Table:

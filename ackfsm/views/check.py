@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ackfsm.explore import Answer, SearchEngine, SmallBound
 from ackfsm.tables import Specification
-from ackfsm.views._findings import can_happen, findings_table, promise, steps_line, ways
+from ackfsm.views._findings import as_promised, beside_promises, can_happen, findings_table, promise, steps_line, ways
 from ackfsm.views._lines import guarantee_lines, hanging, liveness_lines, query_lines
 
 __all__ = ["check_screen", "limit_of"]
@@ -39,6 +39,7 @@ def check_screen(
         *smaller,
         *liveness,
         _conclusion(answer, tried),
+        *beside_promises(answer.findings.values(), answer.promises_not_asked, answer.without_effect),
     )
 
 
@@ -119,4 +120,4 @@ def _conclusion(answer: Answer, tried: Sequence[SmallBound]) -> Text:
     if doubtful:
         within = f"As promised with so few messages; a smaller bound that they fill breaks it: {', '.join(doubtful)}."
         return Text(within, style="bold yellow")
-    return Text("As promised: nothing that is promised never to happen can happen.", style="bold green")
+    return as_promised(answer.findings.values(), answer.promises_not_asked)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ackfsm.tables import Specification
 from ackfsm.unbounded import Decision, Finding
-from ackfsm.views._findings import can_happen, findings_table, promise, steps_line, ways
+from ackfsm.views._findings import as_promised, beside_promises, can_happen, findings_table, promise, steps_line, ways
 from ackfsm.views._lines import configuration_lines, faults_in_words, guarantee_lines, hanging
 
 __all__ = ["decision_screen"]
@@ -23,7 +23,9 @@ def decision_screen(decision: Decision, specification: Specification, api: str |
     guarantees = guarantee_lines(specification.guarantees, decision.guarantees)
     heading = _heading(decision) if api is None else Text.assemble(f"through {api}\n", _heading(decision))
     told = [*_witnesses(decision), *_undecided(decision)]
-    return Group(heading, "", _findings(decision), "", *told, guarantees, "", _conclusion(decision))
+    told_beside = decision.promises_not_asked, decision.without_effect
+    beside = beside_promises(decision.findings.values(), *told_beside)
+    return Group(heading, "", _findings(decision), "", *told, guarantees, "", _conclusion(decision), *beside)
 
 
 def _heading(decision: Decision) -> Text:
@@ -82,7 +84,4 @@ def _conclusion(decision: Decision) -> Text:
             "Undetermined: what is undecided may be impossible, and no search of few messages shows it.",
             style="bold yellow",
         )
-    return Text(
-        "As promised: nothing that is promised never to happen can happen, with any number of messages.",
-        style="bold green",
-    )
+    return as_promised(decision.findings.values(), decision.promises_not_asked, ", with any number of messages")

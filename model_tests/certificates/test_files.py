@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import lzma
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,11 @@ from ackfsm import cli
 from ackfsm.certificates import Certificate, Way, read_certificate, write_certificate
 from ackfsm.certificates import Level as CheckedLevel
 from ackfsm.certificates._format import packed, unpacked
+from ackfsm.tables import format_value
 from ackfsm.terms import InputError
 from ackfsm.unbounded import Level
 from model_tests.support.checker.certified import certified
+from model_tests.support.tables import shipped
 
 
 @pytest.fixture(scope="module")
@@ -164,6 +167,53 @@ def test_what_check_writes_is_verified(tmp_path: Path, capsys: pytest.CaptureFix
     code, out, _ = _said(["certificate", "verify", path], capsys)
     assert code == 0
     assert "Verified: all that it says is so, for any number of messages" in out
+
+
+MARKED = ["check", "--profile", "artemis", "--messages", "any", "--fault", "broker_crash"]
+MARKED += ["--only", "unflagged_duplicate"]
+
+
+def test_what_was_verified_is_shown_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The proof holds of the settings; of artemis as it comes the same would be false."""
+    path = tmp_path / "made"
+    asked = [*MARKED, "--set", "redelivery_mark_persisted=true", "--action", "recover", "--without", "timer_fires"]
+    assert _said([*asked, "--certificate", str(path)], capsys)[0] == 0
+    code, out, _ = _said(["certificate", "verify", str(path)], capsys)
+    assert code == 0
+    told = "settings redelivery_mark_persisted=true (artemis: false); every other one as artemis has it"
+    assert told in " ".join(out.split())
+    assert re.search(r"^actions +recover *$", out, flags=re.MULTILINE)
+    assert re.search(r"^without +timer_fires *$", out, flags=re.MULTILINE)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_settings_of_another_profile_are_said_to_be_those(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "made"
+    asked = ["check", "--messages", "any", "--fault", "broker_kill", "--only", "phantom"]
+    assert _said([*asked, "--certificate", str(path)], capsys)[0] == 0
+    made = read_certificate(path)
+    out = _said(["certificate", "verify", str(path)], capsys)[1]
+    assert "every setting as jms has it" in " ".join(out.split())
+    write_certificate(path, dataclasses.replace(made, configuration={**made.configuration, "profile": "artemis"}))
+    code, out, _ = _said(["certificate", "verify", str(path)], capsys)
+    assert code == 0, "it is true of the settings, whatever they are called"
+    told = " ".join(out.split())
+    assert "these are the settings of jms, not of artemis" in told
+    for key, value in shipped().configure("jms").as_dict().items():
+        assert key == "profile" or f"{key}={format_value(value)}" in told
+
+
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "made"
+    asked = ["check", "--messages", "any", "--fault", "broker_kill", "--only", "phantom"]
+    assert _said([*asked, "--certificate", str(path)], capsys)[0] == 0
+    head, _, rest = path.read_bytes().partition(b"\n")
+    for old, value in ((b'"ack_mode":', b'"NO_ACKNOWLEDGE"'), (b'"faults":', b"[]")):
+        assert head.count(old) == 1
+        path.write_bytes(head.replace(old, old + value + b"," + old) + b"\n" + rest)
+        code, out, err = _said(["certificate", "verify", str(path)], capsys)
+        assert (code, out) == (2, "")
+        assert f"an object in it has {old.decode()[1:-2]!r} more than once" in err
 
 
 def test_the_command_says_what_is_wrong(

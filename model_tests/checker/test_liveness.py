@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -333,6 +333,42 @@ def test_a_listener_that_stops_throwing_gets_its_message_processed() -> None:
     assert kinds(progress) == MAKES_PROGRESS
 
 
+@pytest.mark.parametrize("profile", ["jms", "rabbitmq", "artemis"])
+def test_a_message_that_kills_its_consumer_ends_where_attempts_have_a_limit(profile: str) -> None:
+    """The consumer dies whenever it is busy with the message, and at no other time."""
+    crash = Bounds(faults=frozenset({Fault.CONSUMER_CRASH}), max_faults=None)
+    busy = dataclasses.replace(crash, strikes_while="processing.busy")
+    for limits, attempts, kind in ((busy, 0, "lasso"), (busy, 3, None), (crash, 3, "lasso")):
+        network, progress = answered(["consumer_crash"], profile=profile, limits=limits, max_delivery_attempts=attempts)
+        assert (kinds(progress)["settled"], network.bounds.strikes_while) == (kind, limits.strikes_while)
+    dead = {"dead_lettered", "destroyed"} & {event.name for event in network.events}
+    assert dead, "that is how it ends"
+
+
+def test_a_fault_strikes_while_the_first_message_is_in_hand_and_not_the_second() -> None:
+    limits = Bounds(messages=2, faults=frozenset({Fault.CONSUMER_CRASH}), max_faults=1, strikes_while="processing.busy")
+    network = compose(shipped(), shipped().configure("jms"), limits)
+    crashes = [
+        dict(zip((instance.label for instance in network.instances), state, strict=True))
+        for state, event in transitions(network)
+        if event.name == "consumer_crash"
+    ]
+    assert {state["processing(m1)"] for state in crashes} == {"busy"}
+    assert {state["processing(m2)"] for state in crashes} == {"idle"}
+
+
+def transitions(network: Network) -> Iterator[tuple[tuple[str, ...], NetworkEvent]]:
+    """Every state that can be reached, with each event that can happen in it."""
+    seen, new = {network.initial}, [network.initial]
+    while new:
+        state = new.pop()
+        for event in network.events:
+            if (after := network.step(state, event)) is not None:
+                yield state, event
+                new += [after] * (after not in seen)
+                seen.add(after)
+
+
 def test_an_application_that_recovers_for_ever_settles_nothing() -> None:
     limits = Bounds(actions=frozenset({"recover"}))
     chosen: dict[str, Any] = {"ack_mode": "CLIENT_ACKNOWLEDGE", "max_delivery_attempts": 0}
@@ -505,7 +541,35 @@ def test_what_cannot_go_on_for_ever_is_refused(limits: Bounds, forever: str, say
     assert str(refused.value) == says
 
 
+@pytest.mark.parametrize(
+    ("strikes_while", "says"),
+    [
+        ("processing", "'processing' is not a machine and a state of it, as processing.busy is"),
+        ("procesing.busy", "there is no machine 'procesing' (did you mean processing?)"),
+        ("processing.bussy", "processing has no state 'bussy' (did you mean busy?); its states are idle, busy"),
+        ("prefetch.0", "prefetch counts, and has no states to name; name another machine"),
+    ],
+)
+def test_a_state_that_there_is_not_is_refused(strikes_while: str, says: str) -> None:
+    with pytest.raises(InputError) as refused:
+        compose(shipped(), shipped().configure(), Bounds(faults=EVERY, strikes_while=strikes_while))
+    assert str(refused.value).startswith(says)
+
+
 # the command
+
+
+def test_the_command_says_while_what_faults_strike(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["check", "--fault", "consumer_crash", "--max-faults", "any", "--forever", "consumer_crash"]
+    asked += ["--while", "processing.busy", "--set", "max_delivery_attempts=3"]
+    assert cli.main([*asked, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["strikes_while"] == "processing.busy"
+    assert {finding["holds"] for finding in told["progress"].values()} == {True}
+    assert cli.main(asked) == 0
+    assert "consumer_crash while processing.busy(m1), any number of times" in " ".join(capsys.readouterr().out.split())
+    assert cli.main(["check", "--messages", "any", "--while", "processing.busy"]) == 2
+    assert "--while is not for --messages any" in capsys.readouterr().err
 
 
 COMMAND = ["check", "--set", "consumption=listener", "--fault", "listener_exception", "--max-faults", "any"]
@@ -549,6 +613,35 @@ def test_the_command_says_what_halts_and_what_it_cannot_tell(capsys: pytest.Capt
 def test_the_command_refuses_what_cannot_go_on_for_ever(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["check", "--forever", "listener_exception"]) == 2
     assert "give --max-faults any" in capsys.readouterr().err
+
+
+CRASH = ["check", "--fault", "consumer_crash", "--max-faults", "any"]
+IDLE = ["check", "--max-faults", "0", "--messages", "2", "--without", "acknowledge"]
+
+
+@pytest.mark.parametrize("only", ["duplicate", "loss", "dead_lettered_unprocessed"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [*COMMAND, "--set", "max_delivery_attempts=0", "--forever", "listener_exception"],
+        [*CRASH, "--profile", "rabbitmq", "--set", "max_delivery_attempts=0", "--forever", "consumer_crash"],
+        [*IDLE, "--profile", "qpid", "--set", "ack_mode=CLIENT_ACKNOWLEDGE", "--set", "prefetch=1", "--progress"],
+    ],
+    ids=["listener", "crash", "prefetch"],
+)
+def test_what_goes_on_for_ever_does_not_depend_on_which_anomaly_is_looked_for(
+    asked: list[str], only: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No machine is taken away that a property of progress waits for; without it the property would hold of nothing."""
+    cli.main([*asked, "--json"])
+    whole = json.loads(capsys.readouterr().out)["progress"]
+    assert False in {finding["holds"] for finding in whole.values()}
+    cli.main([*asked, "--json", "--only", only])
+    told = json.loads(capsys.readouterr().out)
+    assert {name: (one["holds"], one["waiting"]) for name, one in told["progress"].items()} == {
+        name: (one["holds"], one["waiting"]) for name, one in whole.items()
+    }
+    assert [*told["anomalies"], *told["ends"]] == [only], "and nothing else is told of"
 
 
 # the table

@@ -228,6 +228,137 @@ def test_what_a_check_goes_without_is_said(ackfsm: _Ackfsm) -> None:
     assert (two["anomalies"]["stuck"]["reachable"], two["anomalies"]["loss"]["reachable"]) == (True, False)
 
 
+BROKEN = "--set redelivery_mark_persisted=false --fault broker_crash"
+"""On ``jms`` this breaks the promise that a redelivery is flagged."""
+
+
+@pytest.mark.parametrize("messages", ["1", "any"])
+def test_what_was_not_looked_at_is_not_said_to_be_as_promised(ackfsm: _Ackfsm, messages: str) -> None:
+    line = f"check {BROKEN} --messages {messages}"
+    assert ackfsm(f"{line} --only unflagged_duplicate").code == VIOLATION
+    run = ackfsm(f"{line} --only duplicate")
+    out = " ".join(run.out.split())
+    assert run.code == AS_PROMISED, "nobody promises what was asked about"
+    assert "As promised" not in out
+    assert "Nothing of what was looked at is promised never to happen." in out
+    assert re.search(r"Promised too, and not looked at \(--only\): loss, .*unflagged_duplicate, ", out)
+    assert max(map(len, run.out.splitlines())) <= 80
+    told = ackfsm(f"{line} --only duplicate --json").json
+    assert "unflagged_duplicate" in told["promises_not_asked"]
+    assert "duplicate" not in told["promises_not_asked"]
+
+
+@pytest.mark.parametrize("messages", ["1", "any"])
+def test_a_promise_that_was_looked_at_alone_is_named(ackfsm: _Ackfsm, messages: str) -> None:
+    run = ackfsm(f"check {BROKEN} --messages {messages} --only phantom --only duplicate")
+    out = " ".join(run.out.split())
+    assert run.code == AS_PROMISED
+    assert "As promised, as far as it was asked: phantom cannot happen" in out
+    assert "nothing that is promised never to happen can happen" not in out
+    assert "Promised too, and not looked at (--only): loss, " in out
+    assert "promises_not_asked" not in ackfsm(f"check --json {BROKEN}").json
+
+
+@pytest.mark.parametrize("messages", ["1", "any"])
+def test_a_guarantee_that_nobody_asked_about_is_not_said_to_be_absent(ackfsm: _Ackfsm, messages: str) -> None:
+    out = ackfsm(f"check --messages {messages} --fault broker_kill --only loss").out
+    assert "delivery: left open" in out
+    assert "transaction: left open" in out
+    assert ": none" not in out
+    out = ackfsm(f"check --messages {messages} --fault consumer_crash --only duplicate --only reprocessed").out
+    assert "transaction: left open" in out
+
+
+def test_bounds_for_any_number_of_messages_are_obeyed_or_refused(ackfsm: _Ackfsm) -> None:
+    line = "check --messages any --fault consumer_crash --fault broker_crash --only unprocessed"
+    for number in ("0", "1", "2"):
+        run = ackfsm(f"{line} --max-faults {number}")
+        assert (run.code, run.out) == (USAGE, "")
+        assert "--max-faults is not for --messages any; leave it out, since a proof is for any number of" in run.err
+    assert ackfsm(f"{line} --max-faults any").code == ackfsm(line).code == AS_PROMISED
+
+
+def test_what_an_application_leaves_undone_is_not_held_against_its_provider(ackfsm: _Ackfsm) -> None:
+    line = "check --profile jms --set ack_mode=CLIENT_ACKNOWLEDGE --messages 2 --max-faults 0"
+    run = ackfsm(f"{line} --without acknowledge")
+    out = " ".join(run.out.split())
+    assert run.code == AS_PROMISED
+    assert "Promise broken" not in out
+    assert "without acknowledge" in out
+    assert "stuck: the application left it undone (--without acknowledge), which breaks no promise" in out
+    told = ackfsm(f"{line} --without acknowledge --json").json["anomalies"]["stuck"]
+    assert (told["reachable"], told["promised_absent"], told["left_undone"]) == (True, False, ["acknowledge"])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--set ack_mode=CLIENT_ACKNOWLEDGE --without settle",
+        "--set ack_mode=CLIENT_ACKNOWLEDGE --without settle --without producer_restart",
+        "--set ack_mode=AUTO_ACKNOWLEDGE --without acknowledge",
+        "--without confirm",
+        "--fault broker_crash --set journal_sync_non_transactional=false --without processed",
+    ],
+)
+def test_what_a_provider_leaves_undone_or_loses_still_counts(ackfsm: _Ackfsm, line: str) -> None:
+    """Also where the application leaves something undone as well; in AUTO_ACKNOWLEDGE the library acknowledges."""
+    faults = "" if "--fault" in line else "--max-faults 0"
+    assert ackfsm(f"check --profile jms {faults} {line}").code == VIOLATION
+
+
+@pytest.mark.parametrize(
+    "left", ["send", "processed", "acknowledge", "delivered_clear", "consumer_restart", "producer_restart"]
+)
+def test_no_application_that_stops_anywhere_breaks_a_promise(ackfsm: _Ackfsm, left: str) -> None:
+    line = f"check --set ack_mode=CLIENT_ACKNOWLEDGE --set consumption=receive --without {left}"
+    assert ackfsm(f"{line} --fault consumer_crash --fault producer_crash").code == AS_PROMISED
+
+
+@pytest.mark.parametrize("left", ["commit_called", "consumer_commit_called", "send_in_transaction"])
+def test_no_application_that_never_commits_breaks_a_promise(ackfsm: _Ackfsm, left: str) -> None:
+    assert ackfsm(f"check --set ack_mode=SESSION_TRANSACTED --max-faults 0 --without {left}").code == AS_PROMISED
+
+
+@pytest.mark.parametrize("messages", ["1", "any"])
+@pytest.mark.parametrize(
+    ("asked", "name"),
+    [
+        ("--profile qpid --action settle_rejected", "settle_rejected"),
+        ("--action rollback --fault broker_kill", "rollback"),
+        ("--set ack_mode=SESSION_TRANSACTED --action ask_at_once --action rollback --fault broker_kill", "ask_at_once"),
+        ("--without delivered_clear --without delivered_flagged --fault listener_exception", "listener_exception"),
+    ],
+)
+def test_a_fault_or_action_that_cannot_happen_is_named(ackfsm: _Ackfsm, asked: str, name: str, messages: str) -> None:
+    """Else its asker reads of the whole check what is true only because nothing was asked."""
+    line = f"check {asked} --only dirty_delivery --only count_regression --messages {messages}"
+    assert ackfsm(f"{line} --json").json["without_effect"] == [name]
+    out = " ".join(ackfsm(line).out.split())
+    assert f"{name} cannot happen in this configuration (ackfsm where {name} has the rows)." in out
+
+
+def test_what_can_happen_is_not_said_to_be_without_effect(ackfsm: _Ackfsm) -> None:
+    for asked in ("--fault listener_exception", "--max-faults 0 --fault listener_exception", "--action recover"):
+        assert "without_effect" not in ackfsm(f"check --json --set ack_mode=CLIENT_ACKNOWLEDGE {asked}").json, asked
+    asked = "--set ack_mode=SESSION_TRANSACTED --action postpone --max-faults 0"
+    assert "without_effect" not in ackfsm(f"check --json --messages 2 {asked}").json, "it takes a second message"
+
+
+def test_several_anomalies_may_stand_in_one_only(ackfsm: _Ackfsm) -> None:
+    one = ackfsm("check --json --fault broker_kill --only loss,stuck").json
+    two = ackfsm("check --json --fault broker_kill --only loss --only stuck").json
+    assert list(one["anomalies"]) == ["loss", "stuck"]
+    assert without_seconds(one) == without_seconds(two)
+    assert list(ackfsm("check --json --messages any --only 'phantom, loss'").json["anomalies"]) == ["loss", "phantom"]
+
+
+def test_no_fault_may_be_asked_for(ackfsm: _Ackfsm) -> None:
+    found = ackfsm("check --json --fault none").json
+    assert found["faults"] == []
+    assert found["states"] == ackfsm("check --json --max-faults 0").json["states"]
+    assert ackfsm("check --json --messages any --fault none --only phantom").json["faults"] == []
+
+
 # bad input
 
 BAD = {
@@ -243,6 +374,8 @@ BAD = {
     "check --set ''": "--set '' is not KEY=VALUE",
     "check --fault power_cut": "there is no fault 'power_cut'; the faults are broker_crash, ",
     "check --fault broker_crash,rejection": "'broker_crash,rejection' (did you mean broker_crash?); the faults are ",
+    "check --fault none --fault rejection": "--fault none is that nothing fails; leave it out, or the other",
+    "check --only loss,stuk": "nothing watches for 'stuk' (did you mean stuck?); what can be is loss, ",
     "check --action recovery": "there is no action 'recovery' (did you mean recover?); the actions are ask_at_once, ",
     "check --one-session": "one consumer is in one session as it is; one_session is for several consumers",
     "check --messages 0": "argument --messages: '0' is not a whole number from 1",

@@ -330,6 +330,36 @@ def test_a_row_a_state_or_a_machine_shows_its_rows_and_spells_its_conditions(
     assert "otherwise, on accept: refused; the broker reads each copy once" in " ".join(event.split())
 
 
+FIELD = """consumer_timeout visibility_timeout ack_wait mandatory priority x-delivery-limit x-single-active-consumer
+    nack basic.nack basic.cancel basic.return basic.reject basic.ack redelivered modified abandon noAck exclusive
+    waitForConfirms tx.commit tx.rollback basic.recover"""
+
+
+@pytest.mark.parametrize("word", FIELD.split())
+@pytest.mark.parametrize("profile", ["jms", "rabbitmq"])
+def test_a_word_of_the_field_leads_to_rows(word: str, profile: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ask(capsys, word, "--profile", profile)
+    assert re.search(r"\.yaml:\d+" if profile == "rabbitmq" else r"\.(yaml|md):\d+|of rabbitmq is", shown), shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_a_giving_back_is_what_it_says_of_the_message(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = " ".join(ask(capsys, "nack", "--profile", "rabbitmq").split())
+    for event in ("settle_released", "settle_rejected", "rejected"):
+        assert f"of rabbitmq (AMQP 0-9-1) is {event}" in shown
+
+
+def test_a_number_of_a_system_is_found_though_no_setting_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = " ".join(ask(capsys, "delivery-limit of a quorum queue").split())
+    assert "of rabbitmq is 20: so often a message may come again" in shown
+
+
+@pytest.mark.parametrize("word", ["ack_weight", "settled_time", "proper_tea", "amused"])
+def test_no_word_is_suggested_that_only_looks_a_little_like_it(word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["where", word]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("word", "says"),
     [

@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
+from ackfsm.explore.questions.left_undone import explore_nothing_owed
 from ackfsm.explore.questions.liveness import LivenessFinding, check_forever, find_liveness
+from ackfsm.explore.reduction.slice import Slicer
 from ackfsm.explore.replay.witness import CandidateWitness, Witness, replay_all
 from ackfsm.explore.search.explore import Exploration, exploration_of, explore, finished_search
 from ackfsm.explore.search.options import Reduction, SearchOptions
@@ -15,7 +17,7 @@ from ackfsm.network import Bounds, Network, NetworkEvent, compose, observers_of,
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, InputError
 
-__all__ = ["Answer", "Finding", "SearchFunction", "check"]
+__all__ = ["Answer", "Finding", "SearchFunction", "check", "without_effect"]
 
 
 class SearchFunction(Protocol):
@@ -33,12 +35,15 @@ class Finding:
 
     ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a witness, empty without
     one, and a shortest one unless the search used reductions; ``promise`` is the sentence that promises it absent.
+    Where it happens only as the application does not do what it should, ``left_undone`` has these events, and nobody
+    promises anything.
     """
 
     anomaly: str
     reachable: bool | None
     promise: Promise | None
     steps: tuple[NetworkEvent, ...]
+    left_undone: tuple[str, ...] = ()
 
     @property
     def violated(self) -> bool:
@@ -52,7 +57,8 @@ class Answer:
 
     ``guarantees`` has for each whether it stands, ``None`` where the search or the tables leave that
     open; ``strongest`` are those that stand and have none above them that stands.  ``ends`` has what is known of the
-    monitors that exclude guarantees.  ``liveness`` is empty if it was not asked for.
+    monitors that exclude guarantees.  ``liveness`` is empty if it was not asked for.  ``promises_not_asked`` are the
+    anomalies that are promised absent, and were not looked for.
     """
 
     network: Network
@@ -63,6 +69,7 @@ class Answer:
     guarantees: Mapping[str, bool | None]
     strongest: tuple[str, ...]
     liveness: Mapping[str, LivenessFinding] = dataclasses.field(default_factory=dict)
+    promises_not_asked: tuple[Anomaly, ...] = ()
 
     @property
     def configuration(self) -> Configuration:
@@ -94,11 +101,17 @@ class Answer:
         """Whether no promise is broken, by an anomaly or by a deadlock or lasso."""
         return not self.violations and not any(finding.promised for finding in self.liveness.values())
 
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The faults and actions that were asked about, and that cannot happen in this configuration."""
+        return without_effect(self.network)
+
     def as_json(self) -> dict[str, object]:
         """The answer as the command contract has it (``docs/commands.md``)."""
         return {
             "config": self.configuration.as_dict(),
             **self.bounds.as_dict(),
+            **({"without_effect": list(names)} if (names := self.without_effect) else {}),
             "engine": self.exploration.engine,
             "complete": self.exploration.complete,
             **({} if self.exploration.stopped_by is None else {"stopped_by": self.exploration.stopped_by}),
@@ -112,6 +125,7 @@ class Answer:
                     "reachable": finding.reachable,
                     "promised_absent": finding.promise is not None,
                     "steps": [event.label for event in finding.steps],
+                    **({"left_undone": list(finding.left_undone)} if finding.left_undone else {}),
                 }
                 for anomaly, finding in self.findings.items()
             },
@@ -121,8 +135,17 @@ class Answer:
             },
             "guarantees": dict(self.guarantees),
             "strongest": list(self.strongest),
+            **({"promises_not_asked": list(self.promises_not_asked)} if self.promises_not_asked else {}),
             **({"progress": {n: f.as_json() for n, f in self.liveness.items()}} if self.liveness else {}),
         }
+
+
+def without_effect(network: Network) -> tuple[str, ...]:
+    """The faults and actions of the bounds of ``network`` that cannot happen in it, whatever else happens."""
+    bounds = network.bounds
+    alive = {network.events[event].name for event in Slicer(network).parts().alive}
+    faults = () if bounds.max_faults == 0 else bounds.faults
+    return tuple(sorted({*faults, *bounds.actions} - alive))
 
 
 def check(  # noqa: PLR0913 - the options of a check
@@ -146,7 +169,7 @@ def check(  # noqa: PLR0913 - the options of a check
     ever.  ``search`` searches in place of this process; it gets ``max_states`` and ``progress`` alone, and liveness is
     not checked.  The other arguments are those of :class:`~ackfsm.explore.SearchOptions`; with ``reductions`` the
     verdicts are the same.  With ``only`` nothing but these anomalies and ends of a message are looked for, which takes
-    fewer states.
+    fewer states; the machines that liveness waits for watch all the same.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, for names in ``only`` that they
     do not define, and for ``reductions`` together with ``forever`` or ``search``.
@@ -167,14 +190,21 @@ def check(  # noqa: PLR0913 - the options of a check
             "leave --reduce out, or --progress and --forever"
         )
     check_forever(bounds, forever or ())
-    observers = observers_of(specification, only)
+    watched = {name for name, _ in observers_of(specification, only)}
+    asked = () if forever is None else specification.liveness.values()
+    waits = {(one.anomaly, one.machine) for each in asked for one in each.waiting}
+    observers = [
+        (name, monitor)
+        for name, monitor in observers_of(specification)
+        if name in watched or (name, monitor.machine.name) in waits
+    ]
     network = compose(specification, configuration, bounds, observers)
-    watched = {name for name, _ in observers}
     made = [
         specification.promised_absent(one, bounds.sessions, consumers=bounds.consumers)
         for one in routes(configuration, bounds)
     ]
     promises = {anomaly: promise for anomaly, promise in made[0].items() if all(anomaly in each for each in made)}
+    owed = bounds.without & specification.by_application(configuration)
     liveness: Mapping[str, LivenessFinding] = {}
     begun = time.perf_counter()
     if search is not None:
@@ -183,19 +213,38 @@ def check(  # noqa: PLR0913 - the options of a check
         exploration = explore(network, options)
     else:
         finished, events = finished_search(network, options)
-        liveness = find_liveness(finished, network, specification.liveness, forever=forever, promised=promises)
+        promised = () if owed else promises
+        liveness = find_liveness(finished, network, specification.liveness, forever=forever, promised=promised)
         exploration = exploration_of(finished, events)
-    seconds = time.perf_counter() - begun
     findings = {
         anomaly: _finding(anomaly, exploration, promises.get(anomaly))
         for anomaly in specification.properties
         if anomaly in watched
     }
+    broken = {anomaly for anomaly, finding in findings.items() if finding.violated}
+    if owed and broken:
+        watching = [observer for observer in observers if observer[0] in broken]
+        plain = dataclasses.replace(options, reductions=(), every_step=False)
+        provider = explore_nothing_owed(specification, network, owed, watching, plain)
+        findings |= {anomaly: _of_provider(findings[anomaly], provider, owed) for anomaly in broken}
+        if not provider.complete:
+            exploration = dataclasses.replace(exploration, complete=False, stopped_by=provider.stopped_by)
+    seconds = time.perf_counter() - begun
     lattice = specification.guarantees
     ends = {name: _finding(name, exploration, None) for name in lattice.monitors if name in watched}
     guarantees = lattice.evaluate({name: finding.reachable for name, finding in [*findings.items(), *ends.items()]})
     strongest = lattice.strongest(guarantees)
-    return Answer(network, exploration, seconds, findings, ends, guarantees, strongest, liveness)
+    not_asked = tuple(anomaly for anomaly in specification.properties if anomaly in promises.keys() - watched)
+    return Answer(network, exploration, seconds, findings, ends, guarantees, strongest, liveness, not_asked)
+
+
+def _of_provider(finding: Finding, provider: Exploration, owed: Collection[str]) -> Finding:
+    """What breaks a promise where the application owes nothing; else, if that is known, what it left undone."""
+    found = _finding(finding.anomaly, provider, finding.promise)
+    if found.reachable:
+        return found
+    undone = () if found.reachable is None else tuple(sorted(owed))
+    return dataclasses.replace(finding, promise=None, left_undone=undone)
 
 
 def _finding(name: str, exploration: Exploration, promise: Promise | None) -> Finding:
