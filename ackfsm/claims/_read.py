@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -66,6 +66,12 @@ class Claim:
     statement: str
     checks: tuple[Check, ...]
     contradictions: tuple[Contradiction, ...]
+
+    def all_checks(self) -> Iterator[Check]:
+        """Its own checks, and those of what contradicts it."""
+        yield from self.checks
+        for contradiction in self.contradictions:
+            yield from contradiction.checks
 
 
 _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Check]] = MappingProxyType(

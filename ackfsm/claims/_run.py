@@ -101,14 +101,8 @@ def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     return [_result(specification, claim, answers, any_number=any_number) for claim in claims]
 
 
-def _checks(claim: Claim) -> Iterator[Check]:
-    yield from claim.checks
-    for contradiction in claim.contradictions:
-        yield from contradiction.checks
-
-
 def _questions(specification: Specification, claim: Claim, *, any_number: bool) -> Iterator[Question]:
-    for check in _checks(claim):
+    for check in claim.all_checks():
         try:
             yield from check.questions(specification)
             if any_number:
