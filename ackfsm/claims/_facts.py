@@ -31,7 +31,7 @@ class _Fact(StandsAsItIs):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HasDefault(_Fact):
-    """In ``profile``, with the settings ``given``, the setting ``key`` is ``value`` by default."""
+    """In ``profile``, with each of the settings ``given``, the setting ``key`` is ``value`` by default."""
 
     profile: str
     key: str
@@ -49,8 +49,11 @@ class HasDefault(_Fact):
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """The row of the profile that decides."""
         del answers
-        configuration = specification.configure(self.profile, self.given)
-        value = configuration.as_dict()[self.key]
+        cases = configurations(specification, ({"profile": self.profile, **self.given},))
+        values = {configuration: configuration.as_dict()[self.key] for configuration in cases}
+        others = (configuration for configuration, value in values.items() if value != self.value)
+        configuration = next(others, next(iter(cases)))
+        value = values[configuration]
         row = specification.profiles[configuration.profile].default(self.key, specification.environment(configuration))
         data = {
             "profile": self.profile,
@@ -60,11 +63,11 @@ class HasDefault(_Fact):
             "because": row.because,
             "source": row.source,
         }
-        under = "".join(f", with {key} {format_value(chosen)}" for key, chosen in self.given.items())
-        sentence = (
-            f"{self.key} is {format_value(value)} in {self.profile}{under}: {row.because} ({row.place}, {row.source})"
-        )
-        return Evidence(self.kind, value == self.value, sentence, data)
+        chosen = {key: value for key, value in cases[configuration].items() if key != "profile"}
+        under = "".join(f", with {key} {format_value(value)}" for key, value in chosen.items())
+        also = f", as in {len(cases) - 1} more configurations" if value == self.value and len(cases) > 1 else ""
+        sentence = f"{self.key} is {format_value(value)} in {self.profile}{under}{also}: {row.because}"
+        return Evidence(self.kind, value == self.value, f"{sentence} ({row.place}, {row.source})", data)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -34,6 +34,10 @@ class Check(Protocol):
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """What the answers show; ``answers`` has those of its questions."""
 
+    @property
+    def any_number(self) -> bool:
+        """Whether it is to hold for any number of messages, also where nobody asks for that."""
+
     def any_number_questions(self, specification: Specification) -> list[Question]:
         """What it asks where it is to hold for any number of messages; raises as :meth:`questions`."""
 
@@ -41,6 +45,9 @@ class Check(Protocol):
         self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
     ) -> Evidence:
         """Its evidence for any number of messages; ``answers`` has those of :meth:`any_number_questions`."""
+
+    def few_messages(self, evidence: Evidence) -> int | None:
+        """For how many messages its ``evidence`` is, which holds; ``None`` if for any number."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
