@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ackfsm.claims._equivalence import Equal, SameEffect
 from ackfsm.claims._evidence import Evidence
-from ackfsm.claims._facts import HasConstant, HasDefault, RowIs, SettingSupported, Unchangeable
+from ackfsm.claims._facts import HasConstant, HasDefault, RowIs, SettingSupported
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._rates import Rate
 from ackfsm.claims._reachability import Never, Possible
@@ -93,7 +93,6 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Check]] = MappingProxyType(
         "accepted": SettingSupported.read,
         "constant": HasConstant.read,
         "row": RowIs.read,
-        "unchangeable": Unchangeable.read,
         "rate": Rate.read,
     }
 )
