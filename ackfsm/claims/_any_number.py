@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import (
@@ -31,6 +31,8 @@ class NothingToAsk:
 
     __slots__ = ()
 
+    any_number: ClassVar[bool] = False
+
     def any_number_questions(self, specification: Specification) -> list[Question]:
         """None."""
         del specification
@@ -48,6 +50,11 @@ class StandsAsItIs(NothingToAsk):
         """The evidence itself."""
         del specification, answers
         return evidence
+
+    def few_messages(self, evidence: Evidence) -> int | None:
+        """None: it stands for any number of them."""
+        del evidence
+        return None
 
 
 def left_open(evidence: Evidence, why: str, also: str = "", **known: Any) -> Evidence:

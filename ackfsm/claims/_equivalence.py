@@ -22,6 +22,8 @@ class _Comparison(NothingToAsk):
 
     __slots__ = ()
 
+    scope: Scope
+
     def for_any_number(
         self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
     ) -> Evidence:
@@ -30,6 +32,10 @@ class _Comparison(NothingToAsk):
         if not evidence.holds or evidence.check == DIFFER:
             return evidence
         return left_open(evidence, "traces are compared for few messages only")
+
+    def few_messages(self, evidence: Evidence) -> int | None:
+        """Those of the traces, unless one of them shows that they differ."""
+        return None if evidence.check == DIFFER else self.scope.bounds.messages
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

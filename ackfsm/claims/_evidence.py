@@ -23,17 +23,19 @@ class Evidence:
     """What one check has shown.
 
     ``holds`` is ``None`` if it is undecided.  ``sentence`` is for a person; ``data`` has what the
-    sentence is based on, as JSON values.
+    sentence is based on, as JSON values.  ``few_messages`` is for how many messages it was shown, ``None`` if for any.
     """
 
     check: str
     holds: bool | None
     sentence: str
     data: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    few_messages: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The evidence as ``docs/commands.md`` has it."""
-        return {"check": self.check, "holds": self.holds, "sentence": self.sentence, **self.data}
+        shown_for = {"shown_for": self.few_messages or "any"} if self.holds else {}
+        return {"check": self.check, "holds": self.holds, "sentence": self.sentence, **self.data, **shown_for}
 
 
 def conclude(evidence: Iterable[Evidence]) -> Status:

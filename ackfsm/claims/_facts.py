@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 from ackfsm.claims._any_number import StandsAsItIs
@@ -12,10 +11,9 @@ from ackfsm.claims._evidence import Evidence
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._scope import Scope, configurations, read_scope
 from ackfsm.tables import Row, RowKind, Specification, format_value
-from ackfsm.terms import InputError, key_type, parse_value
-from ackfsm.text import in_words
+from ackfsm.terms import InputError, parse_value
 
-__all__ = ["HasConstant", "HasDefault", "RowIs", "SettingSupported", "Unchangeable"]
+__all__ = ["HasConstant", "HasDefault", "RowIs", "SettingSupported"]
 
 
 class _Fact(StandsAsItIs):
@@ -31,7 +29,7 @@ class _Fact(StandsAsItIs):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HasDefault(_Fact):
-    """In ``profile``, with the settings ``given``, the setting ``key`` is ``value`` by default."""
+    """In ``profile``, with each of the settings ``given``, the setting ``key`` is ``value`` by default."""
 
     profile: str
     key: str
@@ -49,8 +47,11 @@ class HasDefault(_Fact):
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """The row of the profile that decides."""
         del answers
-        configuration = specification.configure(self.profile, self.given)
-        value = configuration.as_dict()[self.key]
+        cases = configurations(specification, ({"profile": self.profile, **self.given},))
+        values = {configuration: configuration.as_dict()[self.key] for configuration in cases}
+        others = (configuration for configuration, value in values.items() if value != self.value)
+        configuration = next(others, next(iter(cases)))
+        value = values[configuration]
         row = specification.profiles[configuration.profile].default(self.key, specification.environment(configuration))
         data = {
             "profile": self.profile,
@@ -60,11 +61,11 @@ class HasDefault(_Fact):
             "because": row.because,
             "source": row.source,
         }
-        under = "".join(f", with {key} {format_value(chosen)}" for key, chosen in self.given.items())
-        sentence = (
-            f"{self.key} is {format_value(value)} in {self.profile}{under}: {row.because} ({row.place}, {row.source})"
-        )
-        return Evidence(self.kind, value == self.value, sentence, data)
+        chosen = {key: value for key, value in cases[configuration].items() if key != "profile"}
+        under = "".join(f", with {key} {format_value(value)}" for key, value in chosen.items())
+        also = f", as in {len(cases) - 1} more configurations" if value == self.value and len(cases) > 1 else ""
+        sentence = f"{self.key} is {format_value(value)} in {self.profile}{under}{also}: {row.because}"
+        return Evidence(self.kind, value == self.value, f"{sentence} ({row.place}, {row.source})", data)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -196,43 +197,3 @@ class RowIs(_Fact):
 def _row(row: Row) -> dict[str, str | None]:
     where = {"row": row.place, "state": row.state, "event": str(row.event), row.kind.value: row.target}
     return {**where, "because": row.because, "source": row.source}
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Unchangeable(_Fact):
-    """A setting is chosen once: rows are chosen by it before the first event, and no event of the alphabet changes it.
-
-    It would be changed by the events that move a machine from one of its values to another, as states.
-    """
-
-    key: str
-
-    kind = "unchangeable"
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Unchangeable:
-        """From its form in ``spec/claims.yaml``."""
-        return cls(data["unchangeable"])
-
-    def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
-        """How many rows depend on the setting, and the events that change it, if there are any."""
-        del answers
-        machines = specification.machines.values()
-        reads = [row for machine in machines for row in machine.rows() if self.key in row.when.settings()]
-        changing = sorted({str(row.event) for machine in machines for row in machine.rows() if self._changes(row)})
-        data = {"key": self.key, "rows": len(reads), "events": len(specification.events), "changed_by": changing}
-        if changing:
-            return Evidence(self.kind, False, f"{self.key} is changed by {in_words(changing)}", data)  # noqa: FBT003
-        sentence = (
-            f"{self.key} is read before the first event: it chooses {len(reads)} rows, and none of the "
-            f"{len(specification.events)} events leads from one of its values to another"
-        )
-        return Evidence(self.kind, bool(reads), sentence, data)
-
-    def _changes(self, row: Row) -> bool:
-        return row.kind is RowKind.TO and row.state != row.target and {row.state, row.target} <= self._values()
-
-    def _values(self) -> frozenset[str]:
-        """Its values as the names of states are written; a number has none."""
-        kind = key_type(self.key)
-        return frozenset(str(value).lower() for value in kind) if issubclass(kind, StrEnum) else frozenset()

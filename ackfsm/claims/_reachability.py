@@ -100,12 +100,14 @@ class Never:
 
     Without ``although`` a sentence could hold only because nothing of what it speaks of ever comes about.
     ``only_these_messages`` is why nothing is said of more messages than those of the scope; empty if it is.
+    With ``any_number`` it is also to be proved for any number of messages and faults.
     """
 
     names: tuple[str, ...]
     although: tuple[str, ...]
     scope: Scope
     only_these_messages: str = ""
+    any_number: bool = False
 
     kind = "never"
 
@@ -113,7 +115,8 @@ class Never:
     def read(cls, data: Mapping[str, Any]) -> Never:
         """From its form in ``spec/claims.yaml``."""
         names, although = _names(data["never"]), _names(data.get("although", ()))
-        return cls(names, although, read_scope(data), data.get("only_these_messages", ""))
+        only_these = data.get("only_these_messages", "")
+        return cls(names, although, read_scope(data), only_these, data.get("any_number", False))
 
     def questions(self, specification: Specification) -> list[Question]:
         """One search for each configuration, and one for the events of ``although``."""
@@ -129,6 +132,10 @@ class Never:
     ) -> Evidence:
         """What never happens has to be proved."""
         return self._for_any_number.judged(specification, evidence, answers) if evidence.holds else evidence
+
+    def few_messages(self, evidence: Evidence) -> int | None:
+        """Those of the searches, unless it was proved for any number."""
+        return None if evidence.data.get("any_number", {}).get("proved") else self.scope.bounds.messages
 
     @property
     def _for_any_number(self) -> AnyNumberQuery:

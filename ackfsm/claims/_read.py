@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from ackfsm.claims._equivalence import Equal, SameEffect
 from ackfsm.claims._evidence import Evidence
-from ackfsm.claims._facts import HasConstant, HasDefault, RowIs, SettingSupported, Unchangeable
+from ackfsm.claims._facts import HasConstant, HasDefault, RowIs, SettingSupported
 from ackfsm.claims._questions import Answer, Question
 from ackfsm.claims._rates import Rate
 from ackfsm.claims._reachability import Never, Possible
@@ -34,6 +34,10 @@ class Check(Protocol):
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
         """What the answers show; ``answers`` has those of its questions."""
 
+    @property
+    def any_number(self) -> bool:
+        """Whether it is to hold for any number of messages, also where nobody asks for that."""
+
     def any_number_questions(self, specification: Specification) -> list[Question]:
         """What it asks where it is to hold for any number of messages; raises as :meth:`questions`."""
 
@@ -41,6 +45,9 @@ class Check(Protocol):
         self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
     ) -> Evidence:
         """Its evidence for any number of messages; ``answers`` has those of :meth:`any_number_questions`."""
+
+    def few_messages(self, evidence: Evidence) -> int | None:
+        """For how many messages its ``evidence`` is, which holds; ``None`` if for any number."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -67,6 +74,12 @@ class Claim:
     checks: tuple[Check, ...]
     contradictions: tuple[Contradiction, ...]
 
+    def all_checks(self) -> Iterator[Check]:
+        """Its own checks, and those of what contradicts it."""
+        yield from self.checks
+        for contradiction in self.contradictions:
+            yield from contradiction.checks
+
 
 _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Check]] = MappingProxyType(
     {
@@ -80,7 +93,6 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Check]] = MappingProxyType(
         "accepted": SettingSupported.read,
         "constant": HasConstant.read,
         "row": RowIs.read,
-        "unchangeable": Unchangeable.read,
         "rate": Rate.read,
     }
 )

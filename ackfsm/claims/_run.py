@@ -52,6 +52,12 @@ class ClaimResult:
         some = [one for one in self.evidence if self.status is Status.PROVED or one.holds is holds[self.status]]
         return "; ".join(one.sentence for one in some)
 
+    @property
+    def shown_for(self) -> list[int | str]:
+        """The numbers of messages that its checks are shown for, ``any`` alone if all of them are for any number."""
+        few = sorted({one.few_messages for one in self.evidence if one.few_messages is not None})
+        return [*few] or ["any"]
+
     def as_json(self) -> dict[str, Any]:
         """The claim as the command contract has it (``docs/commands.md``)."""
         evidence: dict[str, Any] = {
@@ -60,6 +66,8 @@ class ClaimResult:
         }
         if self.contradictions:
             evidence["contradiction"] = [one.as_json() for one in self.contradictions]
+        if self.status is Status.PROVED:
+            evidence["shown_for"] = self.shown_for
         return {
             "id": self.claim.id,
             "seed": self.claim.seed,
@@ -101,17 +109,11 @@ def decide(  # noqa: PLR0913 - all but the first two have defaults that fit
     return [_result(specification, claim, answers, any_number=any_number) for claim in claims]
 
 
-def _checks(claim: Claim) -> Iterator[Check]:
-    yield from claim.checks
-    for contradiction in claim.contradictions:
-        yield from contradiction.checks
-
-
 def _questions(specification: Specification, claim: Claim, *, any_number: bool) -> Iterator[Question]:
-    for check in _checks(claim):
+    for check in claim.all_checks():
         try:
             yield from check.questions(specification)
-            if any_number:
+            if any_number or check.any_number:
                 yield from check.any_number_questions(specification)
         except InputError:
             continue  # _evidence meets the same error and reports it
@@ -151,6 +153,8 @@ def _one(
 ) -> Evidence:
     try:
         evidence = check.evidence(specification, answers)
-        return check.for_any_number(specification, evidence, answers) if any_number else evidence
+        if any_number or check.any_number:
+            evidence = check.for_any_number(specification, evidence, answers)
+        return dataclasses.replace(evidence, few_messages=check.few_messages(evidence))
     except InputError as error:
         return Evidence(check.kind, None, str(error))

@@ -222,7 +222,6 @@ class _Claims:
             **dict.fromkeys(("refused", "accepted"), self._offer),
             "actions": self._action,
             "in": self._settings,
-            "unchangeable": self._key,
             "row": self._row,
         }
 
@@ -253,9 +252,6 @@ class _Claims:
             raise self.document.error(
                 path, f"there is nothing called {name!r} to watch for: no anomaly, no monitor, no happens(event)"
             )
-
-    def _key(self, path: _Path, key: str) -> None:
-        self._settings(path, {key: "any"})
 
     def _value(self, path: _Path, fact: Mapping[str, Any]) -> None:
         self._settings(path, {fact["key"]: fact["value"], **fact.get("given", {})})

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ackfsm.claims import ClaimResult, Status
+from ackfsm.text import in_words
 
 __all__ = ["claims_screen"]
 
@@ -23,16 +24,26 @@ def claims_screen(results: Sequence[ClaimResult]) -> RenderableType:
 
 def _claim(one: ClaimResult) -> Iterator[RenderableType]:
     status = Text(f"{one.status:8}", style=_STYLE[one.status])
-    yield Text.assemble((f"{one.claim.id} ", "bold"), status, " ", one.claim.statement)
+    shown_for = f" (for {_messages(one.shown_for)})" if one.status is Status.PROVED else ""
+    yield Text.assemble((f"{one.claim.id} ", "bold"), status, " ", one.claim.statement, (shown_for, "italic"))
     for evidence in one.evidence:
         mark = {True: "+ ", False: "- ", None: "? "}[evidence.holds]
-        yield Padding(Text(mark + evidence.sentence, style="dim" if evidence.holds else ""), (0, 0, 0, 4))
+        few = evidence.few_messages if evidence.holds else None
+        text = f"{mark}{evidence.sentence}" + (f" ({_messages([few])})" if few else "")
+        yield Padding(Text(text, style="dim" if evidence.holds else ""), (0, 0, 0, 4))
     for contradiction in one.contradictions:
         text = f"but {contradiction.says} ({contradiction.source}): {contradiction.status}"
         yield Padding(Text(text, style="magenta"), (0, 0, 0, 4))
         for evidence in contradiction.evidence:
             yield Padding(Text(evidence.sentence, style="dim"), (0, 0, 0, 6))
     yield Text("")
+
+
+def _messages(numbers: Sequence[int | str]) -> str:
+    """``1 message``, ``1 and 2 messages``, ``any number of messages``."""
+    if numbers == ["any"]:
+        return "any number of messages"
+    return f"{in_words([str(one) for one in numbers])} message{'' if numbers == [1] else 's'}"
 
 
 def _conclusion(results: Sequence[ClaimResult]) -> Text:

@@ -225,7 +225,11 @@ CLIENT = "faults: [], messages: 2, in: {profile: jms, ack_mode: CLIENT_ACKNOWLED
             "{row: {machine: broker, state: up, event: accept, refuse: true}}",
             id="row that refuses",
         ),
-        pytest.param("{unchangeable: ack_mode}", "{unchangeable: prefetch}", id="unchangeable, and read by rows"),
+        pytest.param(
+            "{default: {profile: qpid, key: delivery_mode, value: PERSISTENT, given: {consumption: any}}}",
+            "{default: {profile: artemis, key: send_mode, value: blocking, given: {delivery_mode: any}}}",
+            id="default, whatever else is set",
+        ),
         pytest.param(
             "{rate: {send: blocking, rtt: 0.25 ms, at_most: 4000}}",
             "{rate: {send: blocking, rtt: 0.25 ms, at_most: 4001}}",

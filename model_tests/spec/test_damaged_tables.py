@@ -539,6 +539,9 @@ def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     assert str(error.value).startswith(f"{spec / BROKER}:1: not YAML: ")
 
 
+LAST = "    - refused: {profile: solace, settings: {confirm_timer: false}}\n"
+"""The last check of a claim."""
+
 UNKNOWN = {
     "an event that has to happen": (
         "never: loss\n      although: [confirmed,\n        «here»no_such_event]",
@@ -562,7 +565,6 @@ UNKNOWN = {
     "a setting with a default": ("default: {profile: jms, key: «here»mode, value: 1}", "there is no setting 'mode'"),
     "a setting that is refused": ("refused: {profile: jms, settings: {«here»mode: 1}}", "there is no setting 'mode'"),
     "an interface": ("accepted: {profile: jms, api: «here»AMQP, settings: {prefetch: 1}}", "jms has no API 'AMQP'"),
-    "a setting that nothing changes": ("unchangeable: «here»mode", "there is no setting 'mode'"),
     "a machine": ("row: {machine: «here»desk, state: ready, event: settle, to: gone}", "there is no machine 'desk'"),
     "a state": ("row: {machine: entry, state: «here»red, event: settle, to: removed}", "entry has no state 'red'"),
     "a target": ("row: {machine: entry, state: ready, event: settle, to: «here»red}", "entry has no state 'red'"),
@@ -577,14 +579,14 @@ UNKNOWN = {
 @pytest.mark.parametrize(("check", "says"), UNKNOWN.values(), ids=UNKNOWN.keys())
 def test_an_unknown_name_in_a_claim_is_told_with_its_line(check: str, says: str, tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
-    line = replace(spec, "claims.yaml", ("    - unchangeable: ack_mode\n", f"    - {check}\n"))
+    line = replace(spec, "claims.yaml", (LAST, f"    - {check}\n"))
     with pytest.raises(SpecError) as error:
         check_claims(shipped(), tables.read_form("claims.yaml", "claims", spec))
     assert str(error.value).startswith(f"{spec / 'claims.yaml'}:{line}: ")
     assert says in str(error.value)
 
 
-CONTRADICTED = """    - unchangeable: ack_mode
+CONTRADICTED = """    - refused: {{profile: solace, settings: {{confirm_timer: false}}}}
   contradiction:
     - says: "no"
       source: {}
@@ -596,12 +598,12 @@ CONTRADICTED = """    - unchangeable: ack_mode
 BESIDE = {
     "a source of a claim": (
         "claims.yaml",
-        ("    - unchangeable: ack_mode\n", CONTRADICTED.format(f"{HERE}hearsay", "loss")),
+        (LAST, CONTRADICTED.format(f"{HERE}hearsay", "loss")),
         "source 'hearsay' begins with no tag of sources.yaml; add the tag",
     ),
     "an event of a contradiction": (
         "claims.yaml",
-        ("    - unchangeable: ack_mode\n", CONTRADICTED.format("model", f"happens({HERE}gone)")),
+        (LAST, CONTRADICTED.format("model", f"happens({HERE}gone)")),
         "there is no event 'gone'",
     ),
     "a source of a call": (
