@@ -1,4 +1,4 @@
-"""A subscription that is not durable: its consumers get what is sent while it exists, and it ends with the last of them.
+"""A subscription that is not durable: consumers get what is sent while it exists, and it ends with the last of them.
 
 What a consumer may get is told here with a number: that of the subscription, which is another one after its end.
 """
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ackfsm.engine import AtOnce, Broker, Connection, Consumer, Message, Producer, Shuffled, Timed
 from ackfsm.engine.core.scheduler import Scheduler
-from model_tests.support.engine.settings import effort
 from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.engine.settings import effort
 from model_tests.support.tables import shipped
 
 __all__ = ["shared_wiring"]

@@ -73,8 +73,9 @@ class ExecutionTable:
 
     ``groups`` and ``belongs_to`` say which machines run together and what they belong to, ``index_scope`` where a
     machine of a copy looks for other copies, ``in_order_of_delivery`` the events for which these are in the order in
-    which they were handed over, ``of_all_consumers`` those in which all consumers of a queue take part, ``agents`` which agent brings each event about, in the order of the file,
-    ``lazy_batch`` how many messages a session acknowledges at once where it does so lazily.
+    which they were handed over, ``of_all_consumers`` those in which all consumers of a queue take part, ``agents``
+    which agent brings each event about, in the order of the file, ``lazy_batch`` how many messages a session
+    acknowledges at once where it does so lazily.
     """
 
     groups: Mapping[str, tuple[str, ...]]

@@ -8,8 +8,9 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pyarrow.compute as pc
 
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
+from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, BROKER, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.sends import sends_of
 from ackfsm.verify.context.transactions import transactions_told_apart
@@ -34,13 +35,29 @@ class _Added:
 def spelled_out(events: Events) -> Events:
     """``events`` with a ``confirmed`` for each message of a range, and an ``ack_in_doubt`` for each call timed out.
 
-    Transactions of one name are told apart.
+    Transactions of one name are told apart.  What a broker tells to have had when its history began is left out where
+    another line sends it.
     """
-    events = transactions_told_apart(events)
+    events = transactions_told_apart(_told_once(events))
     for added in (_ranges(events), _timeouts(events)):
         if len(added.after):
             events = _with(events, added)
     return events
+
+
+def _told_once(events: Events) -> Events:
+    """``events`` without the sends by the broker of messages that somebody else sends, and without their outcomes."""
+    by_broker = np.isin(events.process, np.flatnonzero(pc.equal(events.names["process"], BROKER)))
+    sends = events.places(Event.SEND, Event.RESEND)
+    told = np.zeros(len(events), bool)
+    told[events.places(Event.SEND, Event.CONFIRMED)] = True
+    again = told & by_broker & np.isin(events.message, events.message[sends[~by_broker[sends]]])
+    return _rows(events, np.flatnonzero(~again)) if again.any() else events
+
+
+def _rows(events: Events, rows: Ints) -> Events:
+    names = (field.name for field in dataclasses.fields(events) if field.name != "names")
+    return dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in names})
 
 
 def _with(events: Events, added: _Added) -> Events:
@@ -49,14 +66,12 @@ def _with(events: Events, added: _Added) -> Events:
     source = np.concatenate([np.arange(count), added.like])[order]
     new = np.flatnonzero(order >= count)
     its = order[new] - count
-    columns = {
-        field.name: getattr(events, field.name)[source] for field in dataclasses.fields(events) if field.name != "names"
-    }
-    columns["message"][new] = added.message[its]
-    columns["event"][new] = event_code(added.event)
+    made = _rows(events, source)
+    made.message[new] = added.message[its]
+    made.event[new] = event_code(added.event)
     for told in ("t", "line"):
-        columns[told][new] = getattr(events, told)[added.after[its]]
-    return dataclasses.replace(events, **columns)
+        getattr(made, told)[new] = getattr(events, told)[added.after[its]]
+    return made
 
 
 def _ranges(events: Events) -> _Added:
