@@ -11,11 +11,16 @@ DRAWINGS := diagrams
 PAGES := docs/systems
 INDEX := spec/INDEX.md
 SEEDS := docs/seeds.md
+CAMPAIGN_PROGRAMS ?= 200
+ifndef CAMPAIGN_SEED
+CAMPAIGN_SEED := $(strip $(shell od -An -N4 -tu4 /dev/urandom))
+endif
+DRAWN := $(addprefix model_tests/,engine journal conform verify checker/test_executors.py)
 GENERATED := $(DRAWINGS) $(PAGES) $(INDEX) $(SEEDS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test defects mutants reductions searches applications histories fuzz bench reality lint draw pages fresh wheel clean
+.PHONY: help install run test defects mutants reductions searches applications campaign histories fuzz bench reality lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +67,12 @@ searches: $(INSTALLED) ## search drawn networks of every shape in every way, and
 
 applications: $(INSTALLED) ## run drawn application programs on the engine (APPLICATIONS_ARGS="--programs 100000 --jobs 2")
 	$(BIN)/python -m model_tests.applications $(APPLICATIONS_ARGS)
+
+campaign: $(INSTALLED) ## run many drawn programs of each suite under a fresh seed (CAMPAIGN_PROGRAMS=20000 CAMPAIGN_SEED=7)
+	@echo 'CAMPAIGN_PROGRAMS=$(CAMPAIGN_PROGRAMS) CAMPAIGN_SEED=$(CAMPAIGN_SEED)'
+	$(BIN)/python -m pytest -n auto --drawn $(CAMPAIGN_PROGRAMS) --hypothesis-seed $(CAMPAIGN_SEED) $(PYTEST_ARGS) $(DRAWN)
+	$(BIN)/python -m model_tests.applications --programs $(CAMPAIGN_PROGRAMS) --seed $(CAMPAIGN_SEED) $(APPLICATIONS_ARGS)
+	$(BIN)/python -m model_tests.histories --runs $(CAMPAIGN_PROGRAMS) --seed $(CAMPAIGN_SEED) $(HISTORIES_ARGS)
 
 histories: $(INSTALLED) ## verify a million legal histories and many damaged ones (HISTORIES_ARGS="--runs 1000000 --jobs 2")
 	$(BIN)/python -m model_tests.histories $(HISTORIES_ARGS)

@@ -15,6 +15,7 @@ from ackfsm.terms import AckScope, DeliveryMode, Fault
 __all__ = [
     "ACKNOWLEDGE_TIMEOUT",
     "ALWAYS",
+    "BROKER",
     "EVENTS",
     "FIELDS",
     "HEADER_KEY",
@@ -167,7 +168,10 @@ NEEDS: Mapping[str, tuple[Event, ...]] = MappingProxyType(
 )
 """Which events need a field, beside those that every event needs (:data:`ALWAYS`)."""
 
-TELLERS = ("nemesis", "broker")
+BROKER = "broker"
+"""The process of the broker; what it sends it had when the history began."""
+
+TELLERS = ("nemesis", BROKER)
 """The processes that tell of others."""
 
 ACKNOWLEDGE_TIMEOUT = "acknowledge_timeout"

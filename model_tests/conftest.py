@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
+from hypothesis.internal.conjecture import engine
 
 from ackfsm import explore
 from model_tests.support.tables import read_once
@@ -37,6 +38,31 @@ _ALLOCATIONS = 20_000
 # No deadline: a first call may compile a kernel.  On CI (which sets CI) the examples are the same in every run.
 settings.register_profile("ackfsm", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("ackfsm")
+engine.MAX_SHRINKING_SECONDS = 60  # of a failing program; Hypothesis has five minutes for it
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How many examples a campaign has of each test that draws them."""
+    parser.addoption("--drawn", type=int, metavar="N", help="run the tests that draw, alone, with N examples each")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--drawn`` the tests that draw, stateful ones among them, are those that run."""
+    many = config.getoption("drawn")
+    if many is None:
+        return
+    drawing = [item for item in items if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj)]
+    for item in drawing:
+        owner, name = item.obj, "_hypothesis_internal_use_settings"
+        if item.cls is not None and hasattr(item.cls, "settings"):
+            owner, name = item.cls, "settings"
+        setattr(
+            getattr(owner, "__func__", owner),
+            name,
+            settings(getattr(owner, name), max_examples=many, derandomize=False),
+        )
+    config.hook.pytest_deselected(items=[item for item in items if item not in drawing])
+    items[:] = drawing
 
 
 def pytest_configure(config: pytest.Config) -> None:

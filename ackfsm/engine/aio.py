@@ -353,12 +353,12 @@ class AsyncConsumer(AsyncClosing):
             self._driver.notify()
         await self._driver.wait_while(lambda: self._listener is not None and self.consumer.is_busy)
 
-    async def receive(self, timeout: float | None = None) -> AsyncMessage | None:  # noqa: ASYNC109 - virtual seconds
+    async def receive(self, timeout: float | None = 0.0) -> AsyncMessage | None:  # noqa: ASYNC109 - virtual seconds
         """The next message.
 
         Args:
-            timeout: seconds of virtual time to wait for one, ``None`` for any time; 0 as long as what is under way may
-                bring one.
+            timeout: seconds of virtual time to wait for one; ``None`` waits for any time, for another task may send
+                one; 0, as in :meth:`Consumer.receive`, as long as what is under way may bring one.
 
         Returns ``None`` if the time is over, or the consumer is closed meanwhile; a message that was handed over is
         never lost to a cancellation.  Raises :class:`IllegalStateException` for a consumer with a listener, and once it
@@ -389,7 +389,7 @@ class AsyncConsumer(AsyncClosing):
         """The next message; raises :class:`IllegalStateException` for a consumer with a listener."""
         while not self._is_over:
             try:
-                message = await self.receive()
+                message = await self.receive(None)
             except IllegalStateException:
                 if not self._is_over:
                     raise

@@ -15,7 +15,7 @@ from ackfsm.engine.consumer import Consumer, Message
 from ackfsm.engine.context import CLOSED, BrokerContext
 from ackfsm.engine.core.engine import Engine
 from ackfsm.engine.core.errors import BrokerStopped, IllegalStateException, OutcomeUnknown, Stuck
-from ackfsm.engine.core.host import BROKER
+from ackfsm.engine.core.host import BROKER, NEMESIS
 from ackfsm.engine.core.instances import Queue, Sent
 from ackfsm.engine.core.model import EngineModel
 from ackfsm.engine.core.names import Event
@@ -31,6 +31,9 @@ from ackfsm.text import meant, quoted
 __all__ = ["Broker"]
 
 _DEAD_LETTER_QUEUE = "DLQ"
+
+_APART = 24 * 60 * 60 * 10**9
+"""So many nanoseconds later a history begins each time a journal is opened: the virtual time of a run is shorter."""
 
 _PURGE_MODE = "CLIENT_ACKNOWLEDGE"
 """Every system has it."""
@@ -112,6 +115,18 @@ class Broker(BrokerContext, Closing):
         self._clients = 0
         self.connections: dict[Connection, None] = {}
         engine.queues.load(engine.journal.journal.recovery)
+        self._tell_restored(engine.journal.journal.recovery.epoch)
+
+    def _tell_restored(self, epoch: int) -> None:
+        """A history that begins on a journal which was open before begins with what that has."""
+        if epoch == 1 or self.history is None or not self.history.goes_on_at(epoch * _APART):
+            return
+        restored = {copy.message.id: copy for copy in self.stepper.copies_of(self.stepper.broker)}
+        for copy in restored.values():
+            self.engine.effects.log_copy(copy, BROKER, "send", delivery_mode=copy.message.delivery_mode)
+            self.engine.effects.log_copy(copy, BROKER, "confirmed")
+        for event in ("fault", "recovered"):
+            self.log(NEMESIS, event, fault=Event.BROKER_KILL.value)
 
     def close(self) -> None:
         """Sync and close the journal; what is in the queues is there when it is opened again."""

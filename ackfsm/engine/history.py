@@ -20,7 +20,8 @@ class History:
     """What clients, broker and nemesis did, in order.
 
     ``lines`` has it in memory; with a ``sink`` each line goes there instead and nothing is kept.
-    Times are nanoseconds: the virtual time, and where that stands still one more for each event.
+    Times are nanoseconds: the virtual time, and where that stands still one more for each event.  A broker on a journal
+    that was open before begins later, and tells what it has found there as sent by ``broker``.
     """
 
     def __init__(
@@ -30,11 +31,18 @@ class History:
         self.header = {HEADER_KEY: VERSION, "config": configuration.as_dict(), **({} if api is None else {"api": api})}
         self.lines: list[Line] = []
         self._sink = sink or self.lines.append
-        self._last = 0
+        self._last = self._began = 0
+
+    def goes_on_at(self, time: int) -> bool:
+        """Have the virtual time begin at ``time``, if nothing was told yet; whether that was so."""
+        if self._last:
+            return False
+        self._began = time
+        return True
 
     def add(self, now: int, process: str, event: str, **fields: object) -> None:
         """One event; fields that are ``None`` are left out."""
-        self._last = max(self._last + 1, now)
+        self._last = max(self._last + 1, self._began + now)
         present = {name: value for name, value in fields.items() if value is not None}
         if "transaction" in present:
             present["transaction"] = str(present["transaction"])  # an id is text in a history

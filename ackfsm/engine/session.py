@@ -130,6 +130,7 @@ class Session(Closing):
         self._wait_until_connected(f"a consumer of {self.name}")
         settings = {key: value for key, value in self.configuration.as_dict().items() if key != "profile"}
         configuration = self.broker.configure({**settings, "consumption": consumption}, self.api)
+        self.broker.loop.finish_subscription(source)
         receiver = self.broker.engine.links.receiver(self._end(configuration), source)
         receiver.transaction = self.transaction
         made = receiver.consumer = Consumer(self, self.broker, source, receiver, listener)
@@ -467,6 +468,7 @@ class Session(Closing):
         self.broker.loop.wait(lambda: not any(map(_has_sent, self.senders.values())))
         self.broker.log(self.process, "close", session=self.name, transaction=open_)
         self._detach_all()
+        self.broker.loop.run_to_quiescence()
 
     def _has_unread_frames(self, sender: SenderLink) -> bool:
         """Whether the broker has still to read some of what was sent there: the frame that closes it is behind that."""

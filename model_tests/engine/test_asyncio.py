@@ -147,7 +147,7 @@ def test_a_cancelled_receive_takes_no_message_with_it() -> None:
     async def main() -> str:
         connection = AsyncBroker(broker).connect()
         consumer = connection.session().consumer("q")
-        waiting = asyncio.create_task(consumer.receive())
+        waiting = asyncio.create_task(consumer.receive(None))
         await asyncio.sleep(0)
         producer = connection.session().producer("q")
         producer.post(message_id="m")

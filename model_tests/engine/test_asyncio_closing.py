@@ -102,7 +102,7 @@ def test_who_waits_at_a_consumer_that_closes_gets_nothing() -> None:
     async def main() -> None:
         session = AsyncBroker(broker).connect().session()
         consumer = session.consumer("q")
-        waiting = asyncio.create_task(consumer.receive())
+        waiting = asyncio.create_task(consumer.receive(None))
 
         async def iterate() -> list[str]:
             return [message.id async for message in consumer]
@@ -229,7 +229,7 @@ def test_who_waits_at_a_stopped_connection_goes_on_when_it_starts() -> None:
         await connection.stop()
         await session.producer("q").send(message_id="m")
         assert await consumer.receive(0) is None
-        waiting = asyncio.create_task(consumer.receive())
+        waiting = asyncio.create_task(consumer.receive(None))
         for _ in range(20):
             await asyncio.sleep(0)
         assert not waiting.done()

@@ -73,10 +73,12 @@ def test_the_round_trip_is_added() -> None:
     with _server(_echo) as relayed:
         relayed.shape(rtt=0.005)
         with _connected(relayed) as connection:
-            tries = [[_round_trip(connection, bytes(100), 100) for _ in range(30)] for _ in range(5)]
-    assert min(map(min, tries)) >= 0.005
-    # On a busy machine the echo itself has to wait, but not always.
-    assert min(map(statistics.median, tries)) < 0.0055
+            assert min(_round_trip(connection, bytes(100), 100) for _ in range(30)) >= 0.005
+
+
+def test_no_more_than_the_delay_is_added_where_the_bandwidth_is_not_limited() -> None:
+    line = Line(delay=0.0025, bandwidth=None)
+    assert [due for due, _ in line.carry(bytes(100), 10)] == [10.0025]
 
 
 def test_a_limited_line_is_occupied_by_one_packet_after_the_other() -> None:
@@ -91,15 +93,15 @@ def test_a_limited_line_is_occupied_by_one_packet_after_the_other() -> None:
 
 
 def test_any_number_is_under_way_at_a_time() -> None:
+    line = Line(delay=0.5, bandwidth=None)
+    assert [due for now in (10, 10.125, 10.25) for due, _ in line.carry(bytes(10), now)] == [10.5, 10.625, 10.75]
     with _server(_echo) as relayed:
         relayed.shape(rtt=0.1)
         with _connected(relayed) as connection:
-            begin = time.monotonic()
             for number in range(50):
                 connection.sendall(bytes([number]) * 10)
                 time.sleep(0.001)
             assert _received(connection, 500) == b"".join(bytes([number]) * 10 for number in range(50))
-            assert time.monotonic() - begin < 2
 
 
 def test_the_bandwidth_is_limited() -> None:
@@ -107,7 +109,7 @@ def test_the_bandwidth_is_limited() -> None:
         relayed.shape(bandwidth=10e6)
         with _connected(relayed) as connection:
             rates = [_SIZE * 8 / _round_trip(connection, bytes(_SIZE), 1) for _ in range(4)]
-        assert max(rates) == pytest.approx(10e6, rel=0.03)
+        assert max(rates) < 10.3e6  # a busy machine makes it slower, and nothing faster
         assert relayed.relayed() == Bytes(4 * _SIZE, 4)
 
 

@@ -141,9 +141,9 @@ def test_a_listener_that_is_a_coroutine_throws_before_its_work_and_after(run: Ru
 @pytest.mark.parametrize(
     "waits",
     [
-        "await consumer.receive()",
+        "await consumer.receive(None)",
         "await asyncio.Event().wait()",
-        "await asyncio.gather(consumer.receive(), asyncio.Event().wait())",
+        "await asyncio.gather(consumer.receive(None), asyncio.Event().wait())",
         "[m async for m in consumer]",
     ],
 )

@@ -389,7 +389,8 @@ def test_a_kill_leaves_every_line_whose_call_returned(path: Path) -> None:
 
 
 def test_the_time_is_that_of_the_calendar_and_is_never_set_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = time.time_ns()
+    clock = time.time_ns
+    before = clock()
     with Recorder(path, "a") as one:
         one.drained("q")
         set_back = time.time_ns() - 3600 * 10**9
@@ -399,16 +400,17 @@ def test_the_time_is_that_of_the_calendar_and_is_never_set_back(path: Path, monk
             one.drained("q")
     times = [line["t"] for line in lines(path)]
     assert times == sorted(times)
-    assert before - 10**7 < times[0] < before + 10**10
-    assert times[2] - times[0] < 10**10
+    assert before - 10**7 < times[0]
+    assert times[2] < clock() + 10**7
 
 
 def test_a_clock_of_another_start_of_the_machine_is_not_taken(path: Path) -> None:
     header = {"ackfsm_history": 1, "clock": {"offset": 5, "boot": "another"}}
     path.write_text(json.dumps(header) + "\n")
+    before = time.time_ns()
     with Recorder(path, "a") as recorder:
         recorder.drained("q")
-    assert lines(path)[0]["t"] > time.time_ns() - 10**10
+    assert lines(path)[0]["t"] > before - 10**7
 
 
 def test_a_handler_of_logging_writes_the_records_that_have_a_line(recorder: Recorder, path: Path) -> None:

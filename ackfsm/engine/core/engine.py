@@ -7,7 +7,7 @@ import random
 from ackfsm.engine.core.dead_letters import DeadLetters
 from ackfsm.engine.core.effects import EventEffects
 from ackfsm.engine.core.host import NEMESIS, Host
-from ackfsm.engine.core.instances import Copy, Link, Queue
+from ackfsm.engine.core.instances import Copy, Link, Queue, ReceiverLink
 from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.engine.core.links import Links
 from ackfsm.engine.core.loop import RunLoop
@@ -116,6 +116,8 @@ class Engine:
         return False
 
     def _link_up(self, link: Link) -> bool:
+        if isinstance(link, ReceiverLink):
+            self.loop.finish_subscription(link.queue)
         return any(self.loop.perform_link_event(each, link) for each in _CONNECTED[link.kind])
 
     def detach(self, link: Link) -> None:
@@ -129,6 +131,7 @@ class Engine:
             self._detached.append(link)
         else:
             self.stepper.links.pop(link, None)
+        self.loop.retry()
 
     # What is in the queues
 

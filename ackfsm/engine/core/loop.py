@@ -352,6 +352,17 @@ class RunLoop:
         for copy in waiting:
             self.macro_steps.run(self._continue, copy)
 
+    def retry(self) -> None:
+        """What was refused may be allowed now."""
+        self._retry = True
+
+    def finish_subscription(self, queue: Queue) -> None:
+        """A consumer of ``queue`` is about to come, and a subscription that ended before keeps nothing for it."""
+        waiting = [copy for copy in self._blocked | self.stepper.moved if copy.message.queue is queue]
+        for copy in sorted(waiting, key=lambda copy: copy.key):
+            if any(event.name == Event.MISSED for event in copy.facts.enabled):
+                self.perform(Event.MISSED, copy)
+
     def resume_reading(self) -> None:
         """A library has delivered a message, and now reads the frames that came meanwhile."""
         if self._unread:

@@ -51,7 +51,7 @@ SCOPES = ("producer", "queue", "consumer", "broker")
 
 _NO_LIMIT = 10**9
 _MANY = 3
-"""More messages than two: rows that ask no more of the number."""
+"""More messages than two, and several sessions: rows that ask no more of the number."""
 _ACKNOWLEDGING = (Name.DELIVERY, Name.ACK_CALL)
 """The machines in which an acknowledging call waits: before the delivery, and after it."""
 
@@ -92,6 +92,7 @@ class BoundEvent:
         scope: the kind of link that it belongs to, if it is of a link or of the broker.
         frame: the scope of the link that it travels on, if it is a frame.
         record: what of the journal it writes or syncs.
+        of_all_consumers: the sessions of all consumers of the queue take part in it.
     """
 
     name: str
@@ -106,6 +107,7 @@ class BoundEvent:
     scope: str
     frame: int | None
     record: str | None
+    of_all_consumers: bool
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -184,6 +186,7 @@ class EngineModel:
             scope=self._scope(name) if declared.per.whole is IndexKind.SYSTEM else "",
             frame=None if frame is None else SCOPES.index(frame),
             record=self._record_of.get(name),
+            of_all_consumers=name in self.table.of_all_consumers,
         )
 
     def _scope(self, name: str) -> str:
@@ -253,6 +256,7 @@ class EngineModel:
             copy=copy,
             copies=None,
             repeats=_NO_LIMIT,
+            sessions=_MANY,
         )
 
     def is_direct(self, configuration: Configuration) -> bool:

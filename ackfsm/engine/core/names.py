@@ -67,6 +67,7 @@ class Event(enum.StrEnum):
     EXECUTE_CONSUMER_COMMIT = "execute_consumer_commit"
     DEAD_LETTERED = "dead_lettered"
     DESTROYED = "destroyed"
+    MISSED = "missed"
     REJECTION = "rejection"
     PRODUCER_CRASH = "producer_crash"
     PRODUCER_LINK_LOSS = "producer_link_loss"

@@ -163,8 +163,8 @@ class Stepper:
     def _moves(self, event: BoundEvent, copy: Copy) -> list[tuple[MachineGroup, int]] | None:
         """Where each participant would go; ``None`` if one refuses."""
         moves: list[tuple[MachineGroup, int]] = []
-        for role in event.roles:
-            if not self._add_move(copy.group(role), event.signal, moves):
+        for group in self._participants(event, copy):
+            if not self._add_move(group, event.signal, moves):
                 return None
         twin = copy.other_copy
         if (
@@ -183,6 +183,18 @@ class Stepper:
                             self.recorder.is_isolated = False
                         return None
         return moves
+
+    def _participants(self, event: BoundEvent, copy: Copy) -> Iterator[MachineGroup]:
+        """The groups that take part in an event of ``copy`` as their own."""
+        for role in event.roles:
+            if role is not Role.CONSUMER or not event.of_all_consumers:
+                yield copy.group(role)
+                continue
+            if self.recorder is not None:
+                self.recorder.is_isolated = False
+            for link in self.links:
+                if isinstance(link, ReceiverLink) and link.queue is copy.message.queue:
+                    yield link.groups[role]
 
     def _add_move(self, group: MachineGroup, signal: int, moves: list[tuple[MachineGroup, int]]) -> bool:
         column = group.columns[signal]

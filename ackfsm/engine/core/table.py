@@ -73,8 +73,9 @@ class ExecutionTable:
 
     ``groups`` and ``belongs_to`` say which machines run together and what they belong to, ``index_scope`` where a
     machine of a copy looks for other copies, ``in_order_of_delivery`` the events for which these are in the order in
-    which they were handed over, ``agents`` which agent brings each event about, in the order of the file,
-    ``lazy_batch`` how many messages a session acknowledges at once where it does so lazily.
+    which they were handed over, ``of_all_consumers`` those in which all consumers of a queue take part, ``agents``
+    which agent brings each event about, in the order of the file, ``lazy_batch`` how many messages a session
+    acknowledges at once where it does so lazily.
     """
 
     groups: Mapping[str, tuple[str, ...]]
@@ -82,6 +83,7 @@ class ExecutionTable:
     stays_with_session: tuple[str, ...]
     index_scope: Mapping[str, str]
     in_order_of_delivery: frozenset[str]
+    of_all_consumers: frozenset[str]
     agents: Mapping[str, str]
     agent_rows: Mapping[str, AgentRow]
     lazy_batch: int
@@ -129,7 +131,8 @@ class _Reader:
             belongs_to=MappingProxyType({name: group["belongs_to"] for name, group in self.data["groups"].items()}),
             stays_with_session=self._stays_with_session(),
             index_scope=MappingProxyType(dict(self._index_scopes())),
-            in_order_of_delivery=self._in_order_of_delivery(),
+            in_order_of_delivery=self._events("in_order_of_delivery"),
+            of_all_consumers=self._events("of_all_consumers"),
             agents=MappingProxyType({event: agent for agent, events in agents.items() for event in events}),
             agent_rows=MappingProxyType(dict(self._agent_rows())),
             lazy_batch=self.data["lazy_batch"]["messages"],
@@ -174,9 +177,9 @@ class _Reader:
             for name in _as_list(machines):
                 yield name, scope
 
-    def _in_order_of_delivery(self) -> frozenset[str]:
-        events = _as_list(self.data["in_order_of_delivery"]["events"])
-        self._check_known("event", events, self.specification.events, "in_order_of_delivery")
+    def _events(self, key: str) -> frozenset[str]:
+        events = _as_list(self.data[key]["events"])
+        self._check_known("event", events, self.specification.events, key)
         return frozenset(events)
 
     def _agent_rows(self) -> Iterator[tuple[str, AgentRow]]:

@@ -9,8 +9,9 @@ import dataclasses
 import functools
 
 import numpy as np
+import pyarrow.compute as pc
 
-from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.history_format import BROKER, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.expand import NEVER, covering, first_covering_ack
 from ackfsm.verify.context.sends import sends_of
@@ -36,14 +37,30 @@ class _Added:
 def spelled_out(events: Events, up_to: Mask) -> Events:
     """``events`` with a line for each message that a range confirms or gives back, and for each call timed out.
 
-    ``up_to`` says of which messages a ``failed`` without a scope gives back
-    what its session had before as well.
+    ``up_to`` says of which messages a ``failed`` without a scope gives back what its session had before as well.  What
+    a broker tells to have had when its history began is left out where another line sends it.
     """
+    events = _told_once(events)
     for spelled in (_ranges, _timeouts, functools.partial(_given_back, up_to=up_to)):
         added = spelled(events)
         if len(added.after):
             events = _with(events, added)
     return events
+
+
+def _told_once(events: Events) -> Events:
+    """``events`` without the sends by the broker of messages that somebody else sends, and without their outcomes."""
+    by_broker = np.isin(events.process, np.flatnonzero(pc.equal(events.names["process"], BROKER)))
+    sends = events.places(Event.SEND, Event.RESEND)
+    told = np.zeros(len(events), bool)
+    told[events.places(Event.SEND, Event.CONFIRMED)] = True
+    again = told & by_broker & np.isin(events.message, events.message[sends[~by_broker[sends]]])
+    return _rows(events, np.flatnonzero(~again)) if again.any() else events
+
+
+def _rows(events: Events, rows: Ints) -> Events:
+    names = (field.name for field in dataclasses.fields(events) if field.name != "names")
+    return dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in names})
 
 
 def _with(events: Events, added: _Added) -> Events:
@@ -52,14 +69,12 @@ def _with(events: Events, added: _Added) -> Events:
     source = np.concatenate([np.arange(count), added.like])[order]
     new = np.flatnonzero(order >= count)
     its = order[new] - count
-    columns = {
-        field.name: getattr(events, field.name)[source] for field in dataclasses.fields(events) if field.name != "names"
-    }
-    columns["message"][new] = added.message[its]
-    columns["event"][new] = event_code(added.event)
+    made = _rows(events, source)
+    made.message[new] = added.message[its]
+    made.event[new] = event_code(added.event)
     for told in ("t", "line"):
-        columns[told][new] = getattr(events, told)[added.after[its]]
-    return dataclasses.replace(events, **columns)
+        getattr(made, told)[new] = getattr(events, told)[added.after[its]]
+    return made
 
 
 def _ranges(events: Events) -> _Added:

@@ -48,7 +48,10 @@ _REOPEN = {
 def network_of(configuration: Configuration) -> tuple[Network, dict[tuple[str, Index], NetworkEvent]]:
     """The model of the whole configuration under all faults, and its events by name and index."""
     bounds = Bounds(
-        messages=MESSAGES, faults=frozenset(Fault), max_faults=None, actions=frozenset({"recover", "rollback"})
+        messages=MESSAGES,
+        faults=frozenset(Fault),
+        max_faults=None,
+        actions=frozenset({"recover", "rollback", "consumer_close"}),
     )
     network = compose(shipped(), configuration, bounds, ())
     return network, {(event.name, event.index): event for event in network.events}
@@ -112,6 +115,8 @@ class Refinement:
                 self._take(side)
         if self.refused is not None or (isinstance(subject, Link) and not self._concerns(subject)):
             return
+        if event.name == "missed" and self._sides["consumer"] not in self._core.links:
+            self._try("consumer_close", ())  # an engine's close() is no event
         if event.name == "credit_returned" and not self._counts_prefetch:
             return
         if not self._step(event.name, index):

@@ -24,6 +24,7 @@ _FIRST = [
     "delivery_mode",
     "send_mode",
     "consumption",
+    "destination",
     "prefetch",
     "publish_window",
 ]
