@@ -90,9 +90,6 @@ class Bounds:
     considered too, and the events that this check goes ``without``: a timer that never fires, an application that
     never acknowledges.  Faults may be given by their names; any collection of them will do.
 
-    With ``exact_limits`` a limit of attempts is what the configuration says; else a check takes the least that shows as
-    much, as more attempts only delay what fewer show.
-
     Raises :class:`InputError` for a number out of range, a fault that does not exist, and whatever is no set of names.
     """
 
@@ -105,7 +102,6 @@ class Bounds:
     one_session: bool = False
     subscriptions: int = 1
     non_durable: int = 0
-    exact_limits: bool = False
 
     def __post_init__(self) -> None:
         check_number("messages", self.messages, optional=False)
@@ -145,7 +141,6 @@ class Bounds:
             "max_faults": self.max_faults,
             **({"actions": sorted(self.actions)} if self.actions else {}),
             **({"without": sorted(self.without)} if self.without else {}),
-            **({"exact_limits": True} if self.exact_limits else {}),
         }
 
 
@@ -367,15 +362,10 @@ def environments(
 
 def _repeats(bounds: Bounds) -> int | None:
     """How often a delivery is repeated at most, as far as limits of attempts are concerned; ``None``: any number."""
-    if bounds.exact_limits:
-        return _ANY_LIMIT
     return None if bounds.actions else bounds.max_faults
 
 
 _FAULTS = frozenset(Fault)
-
-_ANY_LIMIT = 1 << 31
-"""More than any limit of attempts."""
 
 
 def routes(configuration: Configuration, bounds: Bounds) -> tuple[Configuration, ...]:

@@ -49,7 +49,6 @@ class Role(enum.IntEnum):
 SCOPES = ("producer", "queue", "consumer", "broker")
 """Where copies are indexed."""
 
-_NO_LIMIT = 10**9
 _MANY = 3
 """More messages than two: rows that ask no more of the number."""
 _ACKNOWLEDGING = (Name.DELIVERY, Name.ACK_CALL)
@@ -252,7 +251,6 @@ class EngineModel:
             messages=_MANY,
             copy=copy,
             copies=None,
-            repeats=_NO_LIMIT,
         )
 
     def is_direct(self, configuration: Configuration) -> bool:
