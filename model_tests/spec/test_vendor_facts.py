@@ -151,7 +151,9 @@ FLAGS = {
     ],
 )
 def test_a_restart_marks_what_survives_where_the_vendor_does(
-    profile: str, settings: dict[str, object], marks: bool | str
+    profile: str,
+    settings: dict[str, object],
+    marks: bool | str,  # noqa: FBT001
 ) -> None:
     assert configured(profile, **settings).restart_marks_redelivered == marks
     bounds = Bounds(faults=frozenset({Fault.BROKER_KILL}))
