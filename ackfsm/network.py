@@ -94,9 +94,6 @@ class Bounds:
     With ``strikes_while`` (``processing.busy``) faults happen only while that machine of the first message, or of the
     system, is in that state; those of another message by itself may happen at any time.
 
-    With ``exact_limits`` a limit of attempts is what the configuration says; else a check takes the least that shows as
-    much, as more attempts only delay what fewer show.
-
     Raises :class:`InputError` for a number out of range, a fault that does not exist, and whatever is no set of names.
     """
 
@@ -109,7 +106,6 @@ class Bounds:
     one_session: bool = False
     subscriptions: int = 1
     non_durable: int = 0
-    exact_limits: bool = False
     strikes_while: str = ""
 
     def __post_init__(self) -> None:
@@ -150,7 +146,6 @@ class Bounds:
             "max_faults": self.max_faults,
             **({"actions": sorted(self.actions)} if self.actions else {}),
             **({"without": sorted(self.without)} if self.without else {}),
-            **({"exact_limits": True} if self.exact_limits else {}),
             **({"strikes_while": self.strikes_while} if self.strikes_while else {}),
         }
 
@@ -390,15 +385,10 @@ def environments(
 
 def _repeats(bounds: Bounds) -> int | None:
     """How often a delivery is repeated at most, as far as limits of attempts are concerned; ``None``: any number."""
-    if bounds.exact_limits:
-        return _ANY_LIMIT
     return None if bounds.actions else bounds.max_faults
 
 
 _FAULTS = frozenset(Fault)
-
-_ANY_LIMIT = 1 << 31
-"""More than any limit of attempts."""
 
 
 def routes(configuration: Configuration, bounds: Bounds) -> tuple[Configuration, ...]:

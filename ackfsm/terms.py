@@ -196,9 +196,11 @@ class DupsOkAcknowledgement(StrEnum):
 class PrefetchFreed(StrEnum):
     """What makes room within the prefetch bound: the delivery to the application, or its acknowledgement (or commit).
 
-    ``on_delivery`` counts what waits in the client's buffer, ``on_acknowledge`` also what the application has had.
+    ``on_delivery`` counts what waits in the client's buffer, ``on_acknowledge`` also what the application has had;
+    ``on_dispatch`` counts nothing, as what is settled as it is sent waits for nobody.
     """
 
+    ON_DISPATCH = "on_dispatch"
     ON_DELIVERY = "on_delivery"
     ON_ACKNOWLEDGE = "on_acknowledge"
 
@@ -268,7 +270,7 @@ class Written(StrEnum):
 
 
 class Maybe(StrEnum):
-    """Beside true and false: what a system does at one time and not at another, and nothing that is recorded tells when."""
+    """Beside true and false: what a system does at one time and not at another, and no record tells when."""
 
     MAYBE = "maybe"
 

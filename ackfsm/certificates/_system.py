@@ -252,9 +252,7 @@ class _Maker:
     def _part(self, machine: Machine, place: Place) -> Part:
         fsm, bound = self._fsm(machine, place), self._bound(machine)
         name = f"{machine.name}#{place.of[1]}" if len(place.of) > 1 and place.of[1] > 1 else machine.name
-        numbers = _Numbers(fsm, bound if machine.counter else None, name)
-        if numbers.abstract and place.of:
-            raise NotCoveredError(f"{name} counts to {bound} for each message")
+        numbers = _Numbers(fsm, bound if machine.counter else None, name, whole=bool(place.of))
         moves: dict[tuple[Role, int], Moves] = {}
         for number, event in enumerate(self._events):
             for role in _roles(event, of_message=bool(place.of)):
@@ -326,11 +324,14 @@ def _telling(bound: int) -> Sequence[int]:
 
 
 class _Numbers:
-    """The states of a machine as numbers; of a counter of the system with a high bound none, some and full."""
+    """The states of a machine as numbers; of a counter of the system with a high bound none, some and full.
 
-    def __init__(self, fsm: Fsm, bound: int | None, name: str) -> None:
+    One of a message keeps the ``whole`` of its numbers.
+    """
+
+    def __init__(self, fsm: Fsm, bound: int | None, name: str, *, whole: bool) -> None:
         self._fsm, self._bound = fsm, bound
-        self.abstract = bound is not None and bound > _COUNTED_ABOVE
+        self.abstract = bound is not None and bound > _COUNTED_ABOVE and not whole
         if bound is None or not self.abstract:
             self.states = tuple(fsm.states)
             self._stand_for: dict[str, tuple[str, ...]] = {state: (state,) for state in self.states}

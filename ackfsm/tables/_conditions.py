@@ -39,7 +39,7 @@ STATIC_NAMES: Mapping[str, tuple[type, bool]] = {
 
 ``durable_beside`` is whether the message goes to another subscription too, which is durable.
 
-Each with its type and whether it may be ``None``.  The last four are settings, cut to what a check can
+Each with its type and whether it may be ``None``.  The last four are settings, as far as a check can
 reach (:data:`BOUND_SETTINGS`).
 """
 

@@ -384,22 +384,17 @@ _MOST_OPEN = 2**31 - 1
 _SENDS_AGAIN = "outcome_forgotten"
 """The action of an application that sends a message again although nothing does so for it."""
 
-_DISTINCT_ATTEMPTS = 3
-"""With any number of faults: the first delivery, the second, and all that follow."""
-
 
 def _counter_bounds(configuration: Configuration, copies: int | None, repeats: int | None) -> dict[str, int | None]:
     """The bounds of the counters, where a check can reach them; ``None`` where it cannot.
 
-    A limit of attempts above the number of repeats plus one is out of reach; where repeats have no
-    limit, a higher limit of attempts only delays what a lower one shows.
+    A limit of attempts above the number of repeats plus one is out of reach; any other is exact, and a machine has as
+    many states.
     """
     window, threshold = configuration.publish_window, configuration.confirm_threshold
     window = None if window is not None and window >= _MOST_OPEN else window
     attempts = configuration.max_delivery_attempts
     prefetch = configuration.prefetch or None
-    if attempts and repeats is None:
-        attempts = min(attempts, _DISTINCT_ATTEMPTS)
     return {
         "window": window if window is None or copies is None or window < copies else None,
         "threshold": threshold if threshold is None or copies is None else min(threshold, copies + 1),

@@ -493,7 +493,7 @@ def test_a_queue_of_an_artemis_is_declared_where_it_is_not_an_ordinary_one() -> 
 
 def test_what_has_used_up_its_attempts_has_somewhere_to_go() -> None:
     limit: dict[str, object] = {"max_delivery_attempts": 5}
-    gone = limit | {"attempts_exhausted": "destroy"}
+    gone, kept = (limit | {"attempts_exhausted": end} for end in ("destroy", "dead_letter"))
     for profile, where, word in (
         ("artemis", "broker.xml, <address-settings>", "<dead-letter-address>"),
         ("qpid", "Broker-J, PUT api/latest/queue/NODE/VHOST/QUEUE", '"alternateBinding"'),
@@ -501,9 +501,8 @@ def test_what_has_used_up_its_attempts_has_somewhere_to_go() -> None:
         ("solace", "Java, producer", "setDMQEligible(true)"),
         ("solace-jms", "Java, SolConnectionFactory", "setDmqEligible(true)"),
     ):
-        assert word in text_of(profile, where, limit)
+        assert word in text_of(profile, where, kept)
         assert word not in text_of(profile, where, gone)
-    kept = limit | {"attempts_exhausted": "dead_letter"}
     assert "PRESERVE_UNDELIVERED" in text_of("ems", "C, producer", kept)
     assert "PRESERVE_UNDELIVERED" not in text_of("ems", "C, producer", limit)
 

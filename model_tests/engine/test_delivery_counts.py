@@ -49,7 +49,8 @@ def test_the_delivery_count_holds_over_a_restart(tmp_path: Path, deliveries: int
 
 
 COUNTING_WHAT_IS_SEEN = ("artemis", "activemq", "qpid-jms")
-KEPT: dict[str, Any] = {"redelivery_mark_persisted": True, "max_delivery_attempts": 2}
+DEAD_LETTERS = {"attempts_exhausted": "dead_letter"}
+KEPT: dict[str, Any] = {"redelivery_mark_persisted": True, "max_delivery_attempts": 2, **DEAD_LETTERS}
 
 
 def requeue(session: Session) -> None:
@@ -62,7 +63,7 @@ def requeue(session: Session) -> None:
 
 def with_a_dead_letter(profile: str, mode: str = "CLIENT_ACKNOWLEDGE", **settings: Any) -> Broker:
     """A broker whose first of four messages had all its attempts, while the others were prefetched with it."""
-    broker = broker_of(profile, ack_mode=mode, **{"max_delivery_attempts": 2, **settings})
+    broker = broker_of(profile, ack_mode=mode, **{"max_delivery_attempts": 2, **DEAD_LETTERS, **settings})
     fill(broker, "m1", "m2", "m3", "m4")
     with broker.connect().session(mode) as session:
         consumer = session.consumer("in")
@@ -109,7 +110,7 @@ def test_a_prefetched_message_is_dead_lettered_unseen_where_each_dispatch_counts
 
 
 def test_each_dispatch_counts_for_the_native_interface_of_solace_too() -> None:
-    broker = broker_of("solace", ack_mode="CLIENT_ACKNOWLEDGE", max_delivery_attempts=2)
+    broker = broker_of("solace", ack_mode="CLIENT_ACKNOWLEDGE", max_delivery_attempts=2, **DEAD_LETTERS)
     fill(broker, "m1", "m2")
     for _ in range(2):
         with broker.connect().session("CLIENT_ACKNOWLEDGE") as session:
@@ -120,7 +121,7 @@ def test_each_dispatch_counts_for_the_native_interface_of_solace_too() -> None:
 @pytest.mark.parametrize("profile", COUNTING_WHAT_IS_SEEN)
 @pytest.mark.parametrize("closed", ["consumer", "session", "connection"])
 def test_an_orderly_close_requeues_unseen_messages_without_an_attempt(profile: str, closed: str) -> None:
-    broker = broker_of(profile, max_delivery_attempts=1)
+    broker = broker_of(profile, max_delivery_attempts=1, **DEAD_LETTERS)
     fill(broker, "m1", "m2")
     for _ in range(3):
         connection = broker.connect()

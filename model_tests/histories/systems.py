@@ -37,5 +37,4 @@ def _bounds(draw: random.Random) -> Bounds:
         faults=frozenset(draw.sample(list(Fault), draw.choice((0, 1, 2, 3, len(Fault))))),
         max_faults=draw.choice((1, 2, 3, None)),
         actions=frozenset(draw.sample(_TOLD_ACTIONS, draw.choice((0, 0, 1, 2)))),
-        exact_limits=True,
     )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, verify
+from ackfsm import explore, tables, verify
 from ackfsm.network import Bounds
+from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, Verdict
-from model_tests.support.tables import shipped
+from ackfsm.unbounded import Level, decide
+from ackfsm.unbounded._columns import Scope
+from model_tests.support.checker.certified import certified, verified
+from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.verify.notation import events_of, write
 
 INDIVIDUAL = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
@@ -99,3 +104,67 @@ def test_a_release_uses_up_attempts_where_it_counts(counts: bool) -> None:  # no
     answer = asked("rabbitmq", chosen, actions=frozenset({"settle_released"}), max_faults=0)
     assert answer.ends["destroyed_unprocessed"].reachable is counts
     assert not answer.findings[Anomaly.OVER_DELIVERED].reachable
+
+
+# ---- Limits are exact -------------------------------------------------------------------------------------------
+
+FORGETFUL = "".join(
+    f"""\
+    sent_{n}_times:
+      dispatch_first: {{{first}}}
+      dispatch_again: {{{again}}}
+      taken_elsewhere, recover_ready, broker_crash, broker_kill, journal_failure: {{ignore: the mark is there}}
+"""
+    for n, first, again in (
+        (2, "refuse: it has been sent before", "to: sent_3_times, because: it counts, source: model"),
+        (3, "refuse: it has been sent before", "to: sent_4_times, because: it counts, source: model"),
+        (4, "to: marked, because: the mark is forgotten, source: model", "refuse: the mark is forgotten"),
+    )
+)
+MARKED = "      dispatch_again: {to: marked, because: the flag says that it is a redelivery, source: JMS 3.4.7}\n"
+UNSURE = "    unsure:\n      dispatch_first:\n"
+TEN = {"max_delivery_attempts": 10}
+CRASH = frozenset({Fault.CONSUMER_CRASH})
+
+
+@pytest.fixture(scope="module")
+def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Specification:
+    """Tables that forget the redelivery mark as a message is sent for the fifth time."""
+    spec = copy_of_spec(tmp_path_factory.mktemp("forgetful"))
+    third = MARKED.replace("to: marked", "to: sent_2_times")
+    replace(spec, "machines/broker.yaml", (MARKED, third), (UNSURE, FORGETFUL + UNSURE))
+    return tables.load(spec)
+
+
+@pytest.mark.parametrize("max_faults", [3, 4, 6, None])
+def test_a_mark_forgotten_at_the_fifth_sending_is_found(forgetful: Specification, max_faults: int | None) -> None:
+    bounds = Bounds(faults=CRASH, max_faults=max_faults)
+    answer = explore.check(forgetful, forgetful.configure("jms", TEN), bounds)
+    assert answer.findings[Anomaly.UNFLAGGED_DUPLICATE].reachable is (max_faults != 3)
+
+
+def test_a_mark_forgotten_at_the_fifth_sending_is_not_proved_away(forgetful: Specification) -> None:
+    bounds = Bounds(faults=CRASH, max_faults=None)
+    found = decide(forgetful, forgetful.configure("jms", TEN), bounds, only=["unflagged_duplicate"])
+    assert found.findings[Anomaly.UNFLAGGED_DUPLICATE].reachable is True
+
+
+def test_a_run_to_the_limit_has_as_many_deliveries_as_the_limit() -> None:
+    for bounds in (Bounds(faults=CRASH, max_faults=None), Bounds(faults=CRASH, max_faults=10)):
+        answer = explore.check(shipped(), shipped().configure("artemis"), bounds)
+        steps = [event.name for event in answer.ends["dead_lettered_unprocessed"].steps]
+        assert sum(name.startswith("dispatch") for name in steps) == TEN["max_delivery_attempts"]
+
+
+def test_a_certificate_of_a_search_that_cuts_the_limit_is_refuted(
+    forgetful: Specification, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The verifier counts to the limit by itself."""
+    monkeypatch.setattr(Scope, "environment", _cut(Scope.environment))
+    certificate = certified("jms", TEN, ["unflagged_duplicate"], faults=CRASH, levels=[Level.LOCAL], tables=forgetful)
+    assert certificate.proved == ("unflagged_duplicate",)
+    assert not verified(certificate, forgetful).verified
+
+
+def _cut(environment: Callable[..., Mapping[str, object]]) -> Callable[..., Mapping[str, object]]:
+    return lambda *of, **more: {**environment(*of, **more), "attempts": 3}

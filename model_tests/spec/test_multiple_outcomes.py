@@ -26,7 +26,7 @@ def network(
 ) -> Network:
     spec = spec or shipped()
     bounds = Bounds(messages=messages, faults=frozenset(faults), max_faults=1 if faults else 0, actions=NACKS)
-    return compose(spec, spec.configure("rabbitmq", chosen), bounds)
+    return compose(spec, spec.configure("rabbitmq", {"attempts_exhausted": "dead_letter", **chosen}), bounds)
 
 
 def all_delivered(system: Interpreter, *messages: str) -> None:

@@ -17,6 +17,9 @@ from model_tests.support.tables import copy_of_spec, replace, shipped
 SETTLES = frozenset({"settle_released", "settle_failed", "settle_undeliverable", "settle_rejected"})
 AMQP = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "resend_in_doubt": False}
 
+KEPT = {"attempts_exhausted": "dead_letter", "release_counts": False}
+"""As RabbitMQ since 4.3 with a dead-letter exchange."""
+
 
 def asked(  # noqa: PLR0913 - what is asked about, each by name
     profile: str,
@@ -37,7 +40,7 @@ def asked(  # noqa: PLR0913 - what is asked about, each by name
         max_faults=max_faults,
         actions=frozenset(actions),
     )
-    return explore.check(spec, spec.configure(profile, settings), bounds)
+    return explore.check(spec, spec.configure(profile, {**KEPT, **settings}), bounds)
 
 
 OFFERED = {

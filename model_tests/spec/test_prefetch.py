@@ -191,3 +191,40 @@ def test_the_501st_message_of_the_engine_is_never_sent_behind_500_swallowed_exce
     for number in range(501):
         producer.send("", message_id=str(number))
     assert called == [str(number) for number in range(500)]
+
+
+# what counts against the bound, and what the bound is
+
+ANSWERED = {"write_record", "sync_record", "confirm", "confirmed", "send_returned"}
+
+
+@pytest.mark.parametrize(
+    ("profile", "ignored"), [("rabbitmq", True), ("qpid", True), ("ems", False), ("qpid-jms", False), ("jms", False)]
+)
+def test_without_acknowledgements_amqp_0_9_1_ignores_the_prefetch_count(profile: str, *, ignored: bool) -> None:
+    """Elsewhere what is on its way to the client counts, so that one crash loses less."""
+    chosen = {"ack_mode": "NO_ACKNOWLEDGE", "prefetch": 1}
+    system = explore.Interpreter(compose(shipped(), shipped().configure(profile, chosen), Bounds(messages=2)))
+    for event in ("send(m1)", "accept(m1)", "dispatch_first(m1)"):
+        system.fire(event)
+    while "send(m2)" not in {event.label for event in system.enabled()}:
+        system.fire(next(e.label for e in system.enabled() if e.name in ANSWERED))
+    system.fire("send(m2)")
+    system.fire("accept(m2)")
+    assert ("dispatch_first(m2)" in {event.label for event in system.enabled()}) is ignored
+
+
+@pytest.mark.parametrize(
+    ("destination", "bound", "name"),
+    [
+        ("queue", 1000, "queuePrefetch"),
+        ("durable_subscription", 100, "durableTopicPrefetch"),
+        ("non_durable_subscription", 32767, "topicPrefetch"),
+    ],
+)
+def test_activemq_prefetches_by_the_kind_of_the_destination(destination: str, bound: int, name: str) -> None:
+    chosen: dict[str, object] = {"destination": destination}
+    assert shipped().configure("activemq", chosen).prefetch == bound
+    assert shipped().configure("activemq", {**chosen, name: 7}).prefetch == 7
+    others = {"queuePrefetch", "durableTopicPrefetch", "topicPrefetch"} - {name}
+    assert {shipped().configure("activemq", {**chosen, other: 7}).prefetch for other in others} == {bound}

@@ -26,6 +26,9 @@ TAKEN = {
 }
 WRONG = {Anomaly.LOSS, Anomaly.STUCK, Anomaly.REORDER, Anomaly.GHOST, Anomaly.PREFETCH_OVERRUN, Anomaly.OVER_DELIVERED}
 
+KEPT = {"attempts_exhausted": "dead_letter", "release_counts": False}
+"""As RabbitMQ since 4.3 with a dead-letter exchange."""
+
 
 def network(
     profile: str,
@@ -39,7 +42,7 @@ def network(
     bounds = Bounds(
         messages=messages, faults=frozenset(faults), max_faults=1 if faults else 0, actions=frozenset(actions)
     )
-    return compose(spec, spec.configure(profile, chosen), bounds)
+    return compose(spec, spec.configure(profile, {**KEPT, **chosen}), bounds)
 
 
 def delivered(system: Interpreter, *messages: str) -> None:

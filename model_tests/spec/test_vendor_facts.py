@@ -130,7 +130,11 @@ def test_rabbitmq_was_recorded_to_flag_every_survivor_of_a_restart() -> None:
     assert all(flags)
 
 
-FLAGS = {False: {"dispatch_first(m1)"}, True: {"dispatch_again(m1)"}, "maybe": {"dispatch_first(m1)", "dispatch_again(m1)"}}
+FLAGS = {
+    False: {"dispatch_first(m1)"},
+    True: {"dispatch_again(m1)"},
+    "maybe": {"dispatch_first(m1)", "dispatch_again(m1)"},
+}
 """By whether a restart marks what nobody has seen, how it may be sent after one."""
 
 
@@ -147,7 +151,9 @@ FLAGS = {False: {"dispatch_first(m1)"}, True: {"dispatch_again(m1)"}, "maybe": {
     ],
 )
 def test_a_restart_marks_what_survives_where_the_vendor_does(
-    profile: str, settings: dict[str, object], marks: bool | str
+    profile: str,
+    settings: dict[str, object],
+    marks: bool | str,  # noqa: FBT001
 ) -> None:
     assert configured(profile, **settings).restart_marks_redelivered == marks
     bounds = Bounds(faults=frozenset({Fault.BROKER_KILL}))
@@ -171,7 +177,9 @@ def test_after_a_restart_of_rabbitmq_what_was_seen_is_flagged_and_the_rest_may_b
     down = "n fault fault=broker_kill; n recovered fault=broker_kill;"
     valid = set()
     for flag, said in ((True, "flagged"), (False, "clear")):
-        after = f"c delivered m1 {said} session=s2; c processed m1 session=s2; c acknowledge m1 session=s2 scope=message"
+        after = (
+            f"c delivered m1 {said} session=s2; c processed m1 session=s2; c acknowledge m1 session=s2 scope=message"
+        )
         text = f"p send m1; p confirmed m1; {before}{down}{after}; n drained"
         events = [event | {"t": event["t"] * 10**9, "queue": "q"} for event in events_of(text)]
         findings = verify.examine(verify.read(write(events, tmp_path / "h.jsonl")), shipped(), configured("rabbitmq"))

@@ -38,7 +38,7 @@ def _differences(case: str, seed: int, messages: int = 3, steps: int = 600) -> l
     profile, settings = CASES[case]
     configuration, drawn = shipped().configure(profile, settings), random.Random(seed)
     observers = observers_of(shipped())
-    bounds = Bounds(messages=messages, faults=FEW, max_faults=None, exact_limits=True)
+    bounds = Bounds(messages=messages, faults=FEW, max_faults=None)
     network = compose(shipped(), configuration, bounds, observers)
     many = Many(Scope(shipped(), configuration, FEW), messages, observers)
     state = network.initial

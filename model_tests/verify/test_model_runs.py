@@ -18,9 +18,6 @@ from model_tests.support.verify.model_runs import Run, judged, random_run, syste
 SEEDS = range(8)
 SYSTEMS, RUNS = 3, 3
 
-_DISTINCT_ATTEMPTS = 3
-"""The tables tell so many attempts apart; a higher limit is as this one, later."""
-
 
 def why_not_shown(run: Run) -> str | None:
     """Why a history of the run need not show its anomaly; ``None`` if it has to."""
@@ -32,9 +29,6 @@ def why_not_shown(run: Run) -> str | None:
         return "that a send() returned which nobody answers leaves no line"
     if run.anomaly == Anomaly.OVER_DELIVERED and run.has("resend"):
         return "each copy has attempts of its own, and a history does not tell the copies apart"
-    limit = run.network.configuration.max_delivery_attempts
-    if run.anomaly == Anomaly.OVER_DELIVERED and limit > _DISTINCT_ATTEMPTS and not run.has("expired"):
-        return "the tables shorten a high limit, and a history counts up to it"
     return None
 
 

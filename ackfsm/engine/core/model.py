@@ -49,7 +49,6 @@ class Role(enum.IntEnum):
 SCOPES = ("producer", "queue", "consumer", "broker")
 """Where copies are indexed."""
 
-_NO_LIMIT = 10**9
 _MANY = 3
 """More messages than two, and several sessions: rows that ask no more of the number."""
 _ACKNOWLEDGING = (Name.DELIVERY, Name.ACK_CALL)
@@ -255,7 +254,6 @@ class EngineModel:
             messages=_MANY,
             copy=copy,
             copies=None,
-            repeats=_NO_LIMIT,
             sessions=_MANY,
         )
 

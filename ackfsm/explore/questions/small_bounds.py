@@ -15,7 +15,7 @@ from ackfsm.terms import Configuration
 __all__ = ["SmallBound", "small_bounds"]
 
 _FILLED: Final = ("window", "prefetched", "threshold")
-"""The bounds that messages fill; a limit of attempts is filled by faults, and cut by every check."""
+"""The bounds that messages fill; a limit of attempts is filled by faults."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -129,7 +129,6 @@ def _network(
         max_faults=None,
         consumers=consumers,
         actions=_ACTIONS | (_BETWEEN_MESSAGES if messages > 1 else frozenset()),
-        exact_limits=True,
     )
     network = compose(tables.specification, configuration, bounds, observers=())
     return network, Successors(pack(network))
