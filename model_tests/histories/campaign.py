@@ -255,7 +255,7 @@ def _with_any_fault(network: Network) -> Network:
         network.bounds,
         faults=frozenset(Fault),
         max_faults=None,
-        actions=frozenset({"recover", "rollback", "consumer_close"}),
+        actions=frozenset({"recover", "rollback", "consumer_close", "send_timed_out", "outcome_forgotten"}),
     )
     return compose(shipped(), network.configuration, bounds)
 

@@ -40,8 +40,9 @@ _Kind: TypeAlias = "tuple[str, str, str | None]"
 _MOST: Final = 20_000
 _CALLS: Final = frozenset({"send", "resend", "acknowledge", "commit", "rollback", "recover"})
 _OF_APPLICATIONS: Final = frozenset(
-    {"send", "send_in_transaction", "commit_called", "acknowledge", "consumer_commit_called"}
+    {"send", "send_in_transaction", "commit_called", "acknowledge", "consumer_commit_called", "processed_in_vain"}
 )
+_DECIDED_BEFORE: Final = MappingProxyType({"outcome_forgotten": "resend"})
 _ANSWERS: Final = (("acknowledged", "ack_in_doubt"), ("committed", "commit_in_doubt"))
 _BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
 _JOURNAL: Final = ("journal_written", "journal_synced")
@@ -100,10 +101,13 @@ class Oracle:
     def _is_run(self, lines: Sequence[Line]) -> bool:
         self._unheard = self._not_heard(lines)
         of_messages = _OF_MESSAGES & {line.get("fault", _SHOWS.get(line["event"])) for line in lines}
+        told = {line["event"] for line in lines}
         self._hidden = [
             number
             for number, (event, keys) in enumerate(zip(self._network.events, self._all_keys, strict=True))
-            if (event.name in of_messages) or (not event.may_never_happen and self._may_be_untold(event, keys))
+            if (event.name in of_messages)
+            or (not event.may_never_happen and self._may_be_untold(event, keys))
+            or _DECIDED_BEFORE.get(event.name) in told
         ]
         self._mask = sum(1 << number for number in self._hidden)
         lines = [line for line in lines if _key(line)[:3] not in self._unheard]

@@ -163,7 +163,7 @@ MUTANTS: tuple[tuple[System, str, set[StrEnum]], ...] = (
     ),
     (
         asked({"consumption": "receive"}, [CRASH]),
-        "processing.busy acknowledge(later): allowed",
+        "processing.otherwise acknowledge(later): allowed",
         {Fact.ACKNOWLEDGED_AHEAD},
     ),
     (asked({"consumption": "receive"}, [CRASH]), "delivery.in_flight arrive(later): allowed", {Anomaly.REORDER}),

@@ -464,7 +464,8 @@ class Lines:
         """What the calls at ``rows``, or their answers, cover.
 
         That is uncertain of a message which the call does not name and which the session may not have any more: it went
-        ``elsewhere`` before, its application failed with it or refused it, or its connection may have broken.
+        ``elsewhere`` before, its application failed with it or refused it, or its connection may have broken.  A call
+        of a session that was found broken is in vain, whatever it names.
         """
         found, events = self._covered(self.deliveries, rows, event.value), self.events
         covered = rows != NEVER
@@ -473,6 +474,10 @@ class Lines:
         stale |= self._interruptions.between(found.process, events.t[deliveries], events.t[calls])
         stale &= events.message[found.row] != found.message
         certainty = np.where(stale, int(Certainty.IF_POSSIBLE), found.certainty)
+        breaks = events.places(Event.CLOSE)
+        breaks = breaks[self.broken[breaks]]
+        gone = first_covering_ack(events.session, deliveries, breaks, breaks) < calls
+        certainty[gone] = int(Certainty.PERHAPS)
         return dataclasses.replace(found, certainty=certainty.astype(np.int64))
 
     def _went_elsewhere(self) -> Ints:

@@ -172,6 +172,7 @@ class Session(NamedTuple):
     to_broker: tuple[Frame, ...] = ()
     held: tuple[tuple[int, bool], ...] = ()  # prefetched: message, redelivered flag
     thread: Thread | None = None
+    behind: frozenset[int] = frozenset()  # messages with which the application is busy still, by an earlier connection
     unacknowledged: tuple[tuple[int, str], ...] = ()  # in the order of delivery
     # busy    with the application       thrown  its listener threw; the application will recover
     # done    to be acknowledged         kept    its listener threw, and nothing comes of that
@@ -371,6 +372,8 @@ def _delivered(session: Session, c: Rules, m: int, *, flagged: bool) -> tuple[Ev
 
 def _application(session: Session, c: Rules) -> Iterator[tuple[Event, Session]]:
     thread = session.thread
+    for m in session.behind:
+        yield Event("processed", m, "in vain"), session._replace(behind=session.behind - {m})
     if thread is not None and thread.stage == "working" and not session.call:
         yield Event("processed", thread.message), _returned(session, c, thread)
     if thread is not None and thread.stage == "finished":
@@ -475,6 +478,14 @@ def _taken_back(s: System, k: int) -> System:
     return s
 
 
+def _left_behind(session: Session) -> Session:
+    """A new connection does not wait for what the application is busy with by the old one."""
+    thread = session.thread
+    if thread is None or thread.stage != "working":
+        return session
+    return session._replace(thread=None, behind=session.behind | {thread.message})
+
+
 def _recovery(s: System) -> Steps:
     if not s.broker:
         yield Event("broker_restart"), s._replace(broker=True)
@@ -483,7 +494,7 @@ def _recovery(s: System) -> Steps:
             yield Event("consumer_restart", detail=_name(s, k)), _at(s, k, session._replace(process=True))
         if s.broker and session.process and not session.link:
             transaction = "idle" if session.transaction in {"idle", "rolled_back"} else "failed"
-            up = session._replace(link=True, held=(), failed=False, transaction=transaction)
+            up = _left_behind(session)._replace(link=True, held=(), failed=False, transaction=transaction)
             yield Event("consumer_link_up", detail=_name(s, k)), _at(s, k, up)
 
 
@@ -499,7 +510,13 @@ def _faults(s: System, c: Rules) -> Steps:
         if session.process:
             cut = _cut_off(s, k)
             dead = cut.sessions[k]._replace(
-                process=False, held=(), thread=None, failed=False, transaction="idle", handed_in=frozenset()
+                process=False,
+                held=(),
+                thread=None,
+                behind=frozenset(),
+                failed=False,
+                transaction="idle",
+                handed_in=frozenset(),
             )
             yield Event(Fault.CONSUMER_CRASH, detail=_name(s, k)), _at(cut, k, dead)
         thread = session.thread
@@ -614,7 +631,7 @@ def observe(seen: Seen, event: Event, k: int, before: System) -> tuple[Seen, lis
     if event.name == "delivered" and m is not None:
         return _sees_delivery(seen, m, k, found, flagged=event.detail.startswith("redelivered")), found
     if event.name == "processed" and m is not None:
-        return _sees_completion(seen, m, k, found), found
+        return _sees_completion(seen, m, k, found, in_vain=event.detail.startswith("in vain")), found
     if event.name == "acknowledged" and m is not None:
         return seen._replace(final=_set(seen.final, m, value="final" if seen.delivered[m] else "early")), found
     if event.name == "acknowledge" and seen.facts is not None and _works_on_another(before.sessions[k], m):
@@ -642,10 +659,11 @@ def _sees_delivery(seen: Seen, m: int, k: int, found: list[StrEnum], *, flagged:
     return _in_order(seen._replace(delivered=_set(seen.delivered, m, value=True)), m, k, found, flagged=flagged)
 
 
-def _sees_completion(seen: Seen, m: int, k: int, found: list[StrEnum]) -> Seen:
+def _sees_completion(seen: Seen, m: int, k: int, found: list[StrEnum], *, in_vain: bool) -> Seen:
+    """What is completed in vain is nothing that its session has acknowledged or left unacknowledged."""
     if seen.processed[m]:
         found.append(Anomaly.REPROCESSED)
-    facts = None if seen.facts is None else _completed(seen.facts, m, k, found)
+    facts = seen.facts if seen.facts is None or in_vain else _completed(seen.facts, m, k, found)
     return seen._replace(processed=_set(seen.processed, m, value=True), facts=facts)
 
 

@@ -344,8 +344,13 @@ class _Log:
         return any(start <= now and send < end and self.meets(start, send) for start, end in self.crashes)
 
     def _crashes(self) -> list[tuple[int, int]]:
-        told = [i for i in self.everywhere("fault", "recovered") if self.log[i]["fault"] == "producer_crash"]
-        return [(i, self._end_of(i, told)) for i in told if self.log[i]["event"] == "fault"]
+        """What producers died of; one that consumes too dies of what is told of its consumer, if that names it."""
+        found = list[tuple[int, int]]()
+        for kind in ("producer_crash", "consumer_crash"):
+            told = [i for i in self.everywhere("fault", "recovered") if self.log[i]["fault"] == kind]
+            deaths = [i for i in told if self.log[i]["event"] == "fault"]
+            found += [(i, self._end_of(i, told)) for i in deaths if kind == "producer_crash" or self._victims(i)]
+        return sorted(found)
 
     def _end_of(self, fault: int, told: list[int]) -> int:
         """The place of the repair: one of the victim, or where none is named one of all, else the last of somebody."""
