@@ -57,5 +57,7 @@ def test_a_message_that_is_set_aside_is_in_its_queue(tmp_path: Path) -> None:
     """Its application turned it away, as a consumer of Qpid JMS may; then the queue was seen drained."""
     config = {"profile": "qpid-jms", "ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
     other = [("p", "send", "m2"), ("p", "confirmed", "m2")]
-    lines = by("c1", ("delivered", "m1"), ("failed", "m1"), ("delivered", "m2"), ("processed", "m2"), ("acknowledge", "m2"))
+    lines = by(
+        "c1", ("delivered", "m1"), ("failed", "m1"), ("delivered", "m2"), ("processed", "m2"), ("acknowledge", "m2")
+    )
     assert judged(tmp_path, config, *other, *lines) == INVALID
