@@ -206,8 +206,10 @@ class PrefetchFreed(StrEnum):
 
 
 class DeliveryCountFrom(StrEnum):
-    """What raises the count of delivery attempts: the broker's dispatch, the delivery to the application, or what the
-    broker is told of that (Artemis): an acknowledgement, and of what recover() gives back the first."""
+    """What raises the count of delivery attempts: dispatch, delivery to the application, or what the broker is told.
+
+    ``acknowledgement`` (Artemis) counts what is acknowledged, and of what recover() gives back the first.
+    """
 
     DISPATCH = "dispatch"
     DELIVERY = "delivery"

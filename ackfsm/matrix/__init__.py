@@ -1,6 +1,7 @@
 """The guarantee matrix: every configuration of a profile under every fault and pair of faults."""
 
 from ackfsm.matrix._alike import ALIKE_STATES, MODE_KEYS, AlikeModes, alike_modes, rows_digest
+from ackfsm.matrix._given_back import Action, Fate, GivenBack, given_back
 from ackfsm.matrix._modes import ModeResult, mode_sweep, modes
 from ackfsm.matrix._plan import ANY_FAULTS, LeftOut, Plan, Scenario, make_plan
 from ackfsm.matrix._proved import (
@@ -22,12 +23,15 @@ __all__ = [
     "ANY_FAULTS",
     "KEPT_IN",
     "MODE_KEYS",
+    "Action",
     "AlikeModes",
     "AnyNumber",
     "Broken",
     "Cell",
     "DecidedMode",
     "Entry",
+    "Fate",
+    "GivenBack",
     "LeftOut",
     "Line",
     "Matrix",
@@ -43,6 +47,7 @@ __all__ = [
     "alike_modes",
     "decide_modes",
     "decided_modes_text",
+    "given_back",
     "kept_decisions",
     "keys_of_modes",
     "make_plan",

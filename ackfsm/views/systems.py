@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
-from ackfsm.matrix import ModeResult
+from ackfsm.matrix import Action, GivenBack, ModeResult, given_back
 from ackfsm.tables import Default, NumberRange, ProfileTable, Promise, Refusal, Specification, VendorAlias, format_value
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
 from ackfsm.views._modes_in_words import ANY_NUMBER, any_number, name_of, shown_for, where
@@ -64,6 +64,7 @@ def system_page(specification: Specification, profile: str, modes: Sequence[Mode
     lines += _titled("What each mode promises", _promises(modes))
     lines += _titled("What each single fault can cause", _causes(modes))
     lines += _titled("What can happen with any number of messages", any_number(modes))
+    lines += _titled("What comes again", _given_back(specification, profile))
     lines += _titled("Defaults", _defaults(table))
     lines += _titled("Its own names", _names(table))
     lines += _titled("Its own events", _events(table))
@@ -139,6 +140,25 @@ def _causes(modes: Sequence[ModeResult]) -> Iterator[str]:
         mine = [mode for mode in modes if mode.configuration.delivery_mode == delivery_mode]
         yield from ("", f"### {delivery_mode}", "", f"Sends are {_sends(mine)}.", "")
         yield from _table_of_causes(mine)
+
+
+def _given_back(specification: Specification, profile: str) -> Iterator[str]:
+    yield (
+        "The machines perform it, with a listener that has had two messages, has not acknowledged them unless its mode"
+        " does so by itself, and with a third message in the library. An exception is of the second message, also"
+        " before a rollback; else nothing has failed. What comes again flagged has the delivery count 2, what comes"
+        " again and is not flagged the count 1 (JMS 3.5.11)."
+    )
+    found = list(given_back(specification, profile))
+    for action in Action:
+        mine = [each for each in found if each.action is action]
+        if mine:
+            yield from ("", f"### {action}", "", *_table_of_fates(mine))
+
+
+def _table_of_fates(found: Sequence[GivenBack]) -> list[str]:
+    rows = [(code(each.ack_mode), *each.fates, "; ".join(each.sources)) for each in found]
+    return rows_of(("mode", "had first", "had last", "in the library", "source"), rows)
 
 
 def _sends(modes: Sequence[ModeResult]) -> str:
@@ -281,6 +301,15 @@ def system_json(specification: Specification, profile: str, modes: Sequence[Mode
                 "own": row.key in table.stated,
             }
             for row in table.defaults
+        ],
+        "given_back": [
+            {
+                "ack_mode": each.ack_mode,
+                "action": each.action,
+                "messages": list(each.fates),
+                "sources": list(each.sources),
+            }
+            for each in given_back(specification, profile)
         ],
         "names": [
             {

@@ -116,7 +116,12 @@ def test_recover_gives_back_what_is_held(
 def test_recover_gives_back_what_nobody_has_seen(profile: str, verdict: str, tmp_path: Path) -> None:
     """The first that was prefetched comes flagged, at first sight."""
     run = [delivered("m1"), line("recover"), delivered("m1", 2), line("processed", "m1"), delivered("m2", 2)]
-    run += [line("processed", "m2"), delivered("m3"), line("processed", "m3"), line("acknowledge", "m3", scope="session")]
+    run += [
+        line("processed", "m2"),
+        delivered("m3"),
+        line("processed", "m3"),
+        line("acknowledge", "m3", scope="session"),
+    ]
     assert judged(tmp_path, profile, CLIENT, run, consumption="receive") == verdict
 
 

@@ -86,6 +86,9 @@ _AFTER_A_BREAK: Final = MappingProxyType(
 )
 """What a client does with its transaction or session, without a line, when it finds its connection broken."""
 
+_SET_ASIDE: Final = "set_aside"
+"""The state of a copy that its consumers have turned away, and that a queue which is drained has not."""
+
 _DONE: Final = frozenset({"processed"})
 
 _CALL_FOR_BOTH: Final = "acknowledge"
@@ -144,6 +147,11 @@ class States:
         self.network, self._successors = _network(_Tables(specification), configuration, consumers, messages)
         self.transacted = specification.conditions["transacted"].holds(specification.environment(configuration))
         self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
+        self._set_aside = [
+            (place, instance.fsm.states.index(_SET_ASIDE))
+            for place, instance in enumerate(self.network.instances)
+            if _SET_ASIDE in instance.fsm.states
+        ]
         self._vectors = [self._successors.initial.tobytes()]
         self._numbers = {self._vectors[0]: 0}
         self._after: dict[frozenset[int], dict[int, tuple[int, ...]]] = {}
@@ -174,6 +182,11 @@ class States:
         """The events that are enabled in one of ``states``, of which there is one."""
         enabled = self._successors.enabled(self._rows(states), range(len(self.network.events)))
         return frozenset(np.flatnonzero(enabled.any(axis=0)).tolist())
+
+    def in_its_queue(self, state: int) -> bool:
+        """Whether a copy is in its queue in this state, though no consumer that is there is sent it."""
+        row = self._rows([state])[0]
+        return any(row[place] == number for place, number in self._set_aside)
 
     def _rows(self, states: Iterable[int]) -> Vectors:
         data = b"".join(self._vectors[state] for state in states)
@@ -316,7 +329,7 @@ class Observer:
 
     def _at_rest(self, belief: Belief) -> Belief:
         due = self._states.after(belief, self._due)
-        return frozenset(state for state in belief if not due[state])
+        return frozenset(state for state in belief if not due[state] and not self._states.in_its_queue(state))
 
     def _with_last_words(self, belief: Belief, sign: Sign) -> Belief:
         """A process may die between what it did last and the line that would tell of it, which stands before calls."""

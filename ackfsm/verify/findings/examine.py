@@ -628,7 +628,7 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
     return tuple(fault for fault in sides if fault in seen)
 
 
-_THROWN_BACK: Final = frozenset({ListenerException.REDELIVER, ListenerException.RECOVER})
+_THROWN_BACK = frozenset({ListenerException.REDELIVER, ListenerException.RECOVER})
 """Where the library gives a message back at once whose listener has thrown."""
 
 

@@ -1,0 +1,63 @@
+"""The close of one consumer: what was handed over stays with its session, what was prefetched goes back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ackfsm.cli import main
+
+VALID, INVALID = 0, 1
+RABBITMQ = {"profile": "rabbitmq", "ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
+SENT = [("p", "send", "m1"), ("p", "confirmed", "m1")]
+USED = [("processed", "m1"), ("acknowledge", "m1")]
+
+
+def judged(folder: Path, config: Mapping[str, str], *lines: tuple[str, ...]) -> int:
+    """The exit code of ``verify``; a line is who, what, and of which message or consumer."""
+    rows: list[Mapping[str, Any]] = [{"ackfsm_history": 1, "config": dict(config)}]
+    for number, (process, event, *rest) in enumerate([*SENT, *lines, ("n", "drained")], start=1):
+        row = {"t": number * 5 * 10**9, "process": process, "event": event, "session": process}
+        if rest[:1] != ["session"]:
+            row["queue"] = "q"
+        if rest and rest[0].startswith("m"):
+            row["message"] = rest[0]
+        if event == "delivered":
+            row["redelivered"] = "flagged" in rest
+        if event == "acknowledge":
+            row["scope"] = "message"
+        rows.append(row)
+    file = folder / "closed.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return main(["verify", "--json", str(file)])
+
+
+def by(process: str, *lines: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [(process, *line) for line in lines]
+
+
+def test_what_was_handed_over_does_not_come_again(tmp_path: Path) -> None:
+    lines = [*by("c1", ("delivered", "m1"), ("close", "consumer")), *by("c2", ("delivered", "m1", "flagged"), *USED)]
+    assert judged(tmp_path, RABBITMQ, *lines) == INVALID
+
+
+def test_it_comes_again_when_the_session_closes(tmp_path: Path) -> None:
+    first = by("c1", ("delivered", "m1"), ("close", "consumer"), ("close", "session"))
+    assert judged(tmp_path, RABBITMQ, *first, *by("c2", ("delivered", "m1", "flagged"), *USED)) == VALID
+
+
+def test_it_may_still_be_acknowledged(tmp_path: Path) -> None:
+    lines = by("c1", ("delivered", "m1"), ("close", "consumer"), *USED, ("close", "session"))
+    assert judged(tmp_path, RABBITMQ, *lines) == VALID
+
+
+def test_a_message_that_is_set_aside_is_in_its_queue(tmp_path: Path) -> None:
+    """Its application turned it away, as a consumer of Qpid JMS may; then the queue was seen drained."""
+    config = {"profile": "qpid-jms", "ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
+    other = [("p", "send", "m2"), ("p", "confirmed", "m2")]
+    lines = by(
+        "c1", ("delivered", "m1"), ("failed", "m1"), ("delivered", "m2"), ("processed", "m2"), ("acknowledge", "m2")
+    )
+    assert judged(tmp_path, config, *other, *lines) == INVALID
