@@ -145,6 +145,7 @@ class Recorder:
         again: bool | None = None,
         answered: bool = True,
         rejects: Rejects = (),
+        returns: Rejects = (),
     ) -> Iterator[Sending]:
         """Round the call that sends: ``send`` before it, ``confirmed`` after it, or ``in_doubt`` if it raises.
 
@@ -159,6 +160,8 @@ class Recorder:
             again: whether this is a further attempt (``resend``); ``None``: if the last one was in doubt or rejected.
             answered: whether the call waits for the broker's answer; if not, write :meth:`confirmed` when it comes.
             rejects: exceptions that say that the broker refused the message; they write ``rejected``.
+            returns: exceptions that say that it found no queue for the message, and confirmed it all the same; they
+                write ``returned`` and ``confirmed``.
         """
         fields = {"message": message, "queue": queue, "session": session}
         again = message in self._doubtful if again is None else again
@@ -169,7 +172,10 @@ class Recorder:
         try:
             yield sending
         except BaseException as error:
-            if transaction is None:
+            if isinstance(error, returns):
+                self._tell_doubt(Event.RETURNED, fields, error_text(error))
+                self.write(Event.CONFIRMED, **fields)
+            elif transaction is None:
                 refused = isinstance(error, rejects)
                 self._tell_doubt(Event.REJECTED if refused else Event.IN_DOUBT, fields, error_text(error))
             raise
