@@ -23,6 +23,7 @@ from model_tests.support.verify.notation import events_of
 SPEC = shipped()
 
 SECOND: Final = 10**9
+INDIVIDUAL: Final = MappingProxyType({"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "consumption": "receive"})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +52,6 @@ def used(message: str, by: str, flag: str = "clear") -> str:
     return f"{by} delivered {message} {flag}; {by} processed {message}; {by} acknowledge {message} scope=message; "
 
 
-INDIVIDUAL: Final = MappingProxyType({"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "consumption": "receive"})
 TRANSACTED: Final = MappingProxyType({"ack_mode": "SESSION_TRANSACTED", "consumption": "receive"})
 UP_TO: Final = MappingProxyType(
     {"ack_mode": "CLIENT_ACKNOWLEDGE", "consumption": "listener", "client_ack_scope": "up_to"}
