@@ -34,6 +34,9 @@ _ONLY_OF: Mapping[str, tuple[Event, ...]] = {
     "position": NEEDS["position"],
     "scope": NEEDS["scope"],
     "fault": NEEDS["fault"],
+    "outcome": (Event.FAILED,),
+    "priority": (Event.SEND, Event.RESEND),
+    "consumer": (Event.DELIVERED, Event.CLOSE),
     "error": (
         *(Event.REJECTED, Event.IN_DOUBT, Event.FAILED, Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT, Event.CLOSE),
         Event.WAITING,

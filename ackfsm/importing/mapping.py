@@ -33,8 +33,11 @@ TRUE: Final = ("true", "1", "yes", "y", "t")
 FALSE: Final = ("false", "0", "no", "n", "f")
 """What truth values look like, in small letters, where the mapping does not say."""
 
-_TEXTS: Final = ("process", "session", "queue", "message", "transaction", "error", "fault", "scope", "delivery_mode")
-_NUMBERS: Final = ("delivery_count", "position")
+_TEXTS: Final = (
+    *("process", "session", "queue", "message", "transaction", "error", "fault", "scope", "delivery_mode"),
+    *("outcome", "consumer"),
+)
+_NUMBERS: Final = ("delivery_count", "position", "priority")
 _OF_A_ROW: Final = ("time", "event", *_TEXTS, "redelivered", *_NUMBERS)
 _NAMED: Final = re.compile(r"\{([^{}]*)\}")
 
@@ -378,7 +381,10 @@ class _Reader:
         return MappingProxyType(dict.fromkeys(names, "the mapping says so"))
 
 
-_OPTIONAL: Final = frozenset({Event.WAITING, Event.DEPTH, Event.RESEND, Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED})
+_OPTIONAL: Final = frozenset(
+    {Event.WAITING, Event.DEPTH, Event.RESEND, Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED}
+    | {Event.RETURNED, Event.LEASE_EXPIRED, Event.PREPARE, Event.PREPARED}
+)
 """What histories may do without: nothing is counted wrongly for want of it (a second send may be a ``send`` too)."""
 
 

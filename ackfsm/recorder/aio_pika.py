@@ -155,7 +155,7 @@ class RecordedExchange(Wrapped):
         self._channel = channel
 
     async def publish(self, message: Any, routing_key: str, **named: Any) -> Any:
-        """Publish; a message that is returned, or refused, is ``rejected``."""
+        """Publish; a message that is refused is ``rejected``, one that is returned is ``returned`` and confirmed."""
         library = client("aio_pika", "aio-pika")
         message.message_id = message.message_id or new_message_id()
         book = self._channel.book
@@ -170,7 +170,7 @@ class RecordedExchange(Wrapped):
         with sent as sending, self._channel.watched(book):
             result = await self._wrapped.publish(message, routing_key, **named)
             if isinstance(result, client("aiormq.abc", "aio-pika").DeliveredMessage):
-                sending.rejected("returned")
+                sending.returned()
         return result
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Final, TypeAlias
 
-from ackfsm.history_format import Event
+from ackfsm.history_format import Event, Outcome
 from ackfsm.recorder.lines import RecordingError, error_text
 from ackfsm.recorder.recorder import Recorder, Rejects, Sending
 from ackfsm.terms import AckScope, DeliveryMode
@@ -68,7 +68,15 @@ class ChannelBook:
         self._failure: BaseException | None = None
 
     def sending(  # noqa: PLR0913 - what a publish says
-        self, message: str, exchange: str, routing_key: str, *, persistent: bool, answered: bool, rejects: Rejects
+        self,
+        message: str,
+        exchange: str,
+        routing_key: str,
+        *,
+        persistent: bool,
+        answered: bool,
+        rejects: Rejects,
+        returns: Rejects = (),
     ) -> AbstractContextManager[Sending]:
         """Round a publish."""
         self._used = True
@@ -80,6 +88,7 @@ class ChannelBook:
             transaction=self._begun(),
             answered=answered,
             rejects=rejects,
+            returns=returns,
         )
 
     def delivered(  # noqa: PLR0913 - what a delivery says
@@ -179,17 +188,17 @@ class ChannelBook:
                 self._enlisted[each] = delivery
 
     @contextmanager
-    def giving_back(self, tag: int, *, multiple: bool, requeue: bool) -> Iterator[None]:
+    def giving_back(self, tag: int, *, multiple: bool, requeue: bool, outcome: Outcome | None = None) -> Iterator[None]:
         """Round a rejection: ``failed`` before it, and ``dead_lettered`` after one that does not requeue.
 
-        One that requeues all that the channel has is a ``recover``.
+        One that requeues all that the channel has is a ``recover``.  AMQP 1.0 alone has an ``outcome`` for it.
         """
         covered = self._covered(tag, multiple=multiple)
         whole = multiple and requeue and len(covered) == len(self._open)
         for each in covered:
             delivery = self._open[each]
             if not (whole and delivery.told) and delivery.told is not Event.FAILED:
-                self._write(delivery, Event.FAILED, "requeue" if requeue else "rejected")
+                self._write(delivery, Event.FAILED, "requeue" if requeue else "rejected", outcome)
         if whole:
             self._recover()
         else:
@@ -265,7 +274,7 @@ class ChannelBook:
         if delivery.told is None:
             self._write(delivery, event, error)
 
-    def _write(self, delivery: Delivery, event: Event, error: str | None) -> None:
+    def _write(self, delivery: Delivery, event: Event, error: str | None, outcome: Outcome | None = None) -> None:
         delivery.told = event
         self.recorder.write(
             event,
@@ -274,6 +283,7 @@ class ChannelBook:
             session=delivery.session,
             transaction=self._transaction or None,
             error=error,
+            outcome=outcome,
         )
 
     def _recover(self) -> None:

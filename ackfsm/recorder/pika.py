@@ -134,7 +134,8 @@ class RecordedChannel(Wrapped):
                 routing_key,
                 persistent=properties.delivery_mode == _PERSISTENT,
                 answered=self._confirms,
-                rejects=(errors.UnroutableError, errors.NackError),
+                rejects=errors.NackError,
+                returns=errors.UnroutableError,
             ),
             self.connection.watched(),
         ):

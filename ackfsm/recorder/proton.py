@@ -18,7 +18,7 @@ from ackfsm.history_format import Event
 from ackfsm.recorder.channels import new_message_id
 from ackfsm.recorder.clients import Wrapped, client, expect
 from ackfsm.recorder.lines import RecordingError, error_text
-from ackfsm.recorder.proton_events import RecordedHandler, recorded_handler
+from ackfsm.recorder.proton_events import RecordedHandler, outcome_of, recorded_handler
 from ackfsm.recorder.recorder import Recorder
 from ackfsm.terms import AckScope, DeliveryMode
 from ackfsm.text import quoted
@@ -208,7 +208,7 @@ class RecordedReceiver(Wrapped):
         received = self._unsettled.popleft()
         if state != states.ACCEPTED:
             received.told = True
-            self._write(Event.FAILED, received.message)
+            self._write(Event.FAILED, received.message, outcome=outcome_of(state))
             with self._connection.watched():
                 self._wrapped.settle(state)
             if state == states.REJECTED:

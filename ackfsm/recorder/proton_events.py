@@ -7,12 +7,13 @@ import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ackfsm.history_format import Outcome
 from ackfsm.recorder.channels import ChannelBook, new_message_id
 from ackfsm.recorder.clients import Wrapped, client, expect
 from ackfsm.recorder.lines import RecordingError
 from ackfsm.recorder.recorder import Recorder
 
-__all__ = ["RecordedHandler", "recorded_handler"]
+__all__ = ["RecordedHandler", "outcome_of", "recorded_handler"]
 
 
 def recorded_handler(
@@ -39,6 +40,19 @@ def recorded_handler(
     kind = client("proton.handlers", "python-qpid-proton").MessagingHandler
     expect(handler, kind, "a proton.handlers.MessagingHandler")
     return RecordedHandler(handler, recorder, queue_of, redelivered)
+
+
+def outcome_of(state: Any, local: Any = None) -> Outcome | None:
+    """What a ``state`` that is not accepted says of the message, with what stands in ``local`` beside it, if known.
+
+    One that is modified is so only if it says in which way.
+    """
+    states = client("proton", "python-qpid-proton").Delivery
+    if state in {states.RELEASED, states.REJECTED}:
+        return Outcome.RELEASED if state == states.RELEASED else Outcome.REJECTED
+    if local is None or state != states.MODIFIED:
+        return None
+    return Outcome.UNDELIVERABLE if local.undeliverable else Outcome.MODIFIED if local.failed else None
 
 
 class _Sent(NamedTuple):
@@ -104,7 +118,9 @@ class RecordedHandler(Wrapped):
         try:
             self._wrapped.on_message(_Event(event, self, _Delivery(event.delivery, book, tag)))
         except (library.Reject, library.Release) as asked:
-            with book.giving_back(tag, multiple=False, requeue=isinstance(asked, library.Release)):
+            requeue = isinstance(asked, library.Release)
+            outcome = None if requeue else Outcome.REJECTED  # that of a Release is the handler's own affair
+            with book.giving_back(tag, multiple=False, requeue=requeue, outcome=outcome):
                 pass  # Proton gives it back when this is raised
             raise
         except BaseException as error:
@@ -297,7 +313,9 @@ class _Delivery(_Same):
         if state == states.ACCEPTED:
             call = self._book.acknowledging(self._number, multiple=False)
         else:
-            call = self._book.giving_back(self._number, multiple=False, requeue=state != states.REJECTED)
+            outcome = outcome_of(state, self._wrapped.local)
+            requeue = state != states.REJECTED
+            call = self._book.giving_back(self._number, multiple=False, requeue=requeue, outcome=outcome)
         with call:
             self._wrapped.update(state)
 

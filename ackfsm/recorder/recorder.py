@@ -33,6 +33,11 @@ class Sending:
 
     outcome: Event | None = None
     error: str | None = None
+    unroutable: bool = False
+
+    def returned(self, error: str | None = None) -> None:
+        """The broker found no queue for the message, and gave it back; it confirms it all the same."""
+        self.unroutable, self.error = True, error
 
     def rejected(self, error: str | None = None) -> None:
         """The broker refused the message."""
@@ -136,9 +141,11 @@ class Recorder:
         delivery_mode: str | None = None,
         transaction: str | None = None,
         position: int | None = None,
+        priority: int | None = None,
         again: bool | None = None,
         answered: bool = True,
         rejects: Rejects = (),
+        returns: Rejects = (),
     ) -> Iterator[Sending]:
         """Round the call that sends: ``send`` before it, ``confirmed`` after it, or ``in_doubt`` if it raises.
 
@@ -149,22 +156,31 @@ class Recorder:
             delivery_mode: ``PERSISTENT``, ``NON_PERSISTENT`` ...
             transaction: the name of the open transaction; its ``committed`` is then the outcome of the send.
             position: a number of the producer's own.
+            priority: where producers set it; order is owed within one.
             again: whether this is a further attempt (``resend``); ``None``: if the last one was in doubt or rejected.
             answered: whether the call waits for the broker's answer; if not, write :meth:`confirmed` when it comes.
             rejects: exceptions that say that the broker refused the message; they write ``rejected``.
+            returns: exceptions that say that it found no queue for the message, and confirmed it all the same; they
+                write ``returned`` and ``confirmed``.
         """
         fields = {"message": message, "queue": queue, "session": session}
         again = message in self._doubtful if again is None else again
         first = Event.RESEND if again else Event.SEND
-        self.write(first, **fields, delivery_mode=delivery_mode, transaction=transaction, position=position)
+        told = {"delivery_mode": delivery_mode, "transaction": transaction, "position": position, "priority": priority}
+        self.write(first, **fields, **told)
         sending = Sending()
         try:
             yield sending
         except BaseException as error:
-            if transaction is None:
+            if isinstance(error, returns):
+                self._tell_doubt(Event.RETURNED, fields, error_text(error))
+                self.write(Event.CONFIRMED, **fields)
+            elif transaction is None:
                 refused = isinstance(error, rejects)
                 self._tell_doubt(Event.REJECTED if refused else Event.IN_DOUBT, fields, error_text(error))
             raise
+        if sending.unroutable:
+            self.write(Event.RETURNED, **fields, error=sending.error)
         if sending.outcome is not None:
             self._tell_doubt(sending.outcome, fields, sending.error)
         elif transaction is None and answered:
@@ -178,6 +194,12 @@ class Recorder:
         self._doubtful.discard(message)
         scope = AckScope.UP_TO if up_to else None
         self.write(Event.CONFIRMED, message=message, queue=queue, session=session, scope=scope)
+
+    def returned(
+        self, message: str, *, queue: str | None = None, session: str | None = None, error: str | None = None
+    ) -> None:
+        """The broker found no queue for the message, and gave it back; that is no outcome, and one may follow."""
+        self.write(Event.RETURNED, message=message, queue=queue, session=session, error=error)
 
     def rejected(
         self, message: str, *, queue: str | None = None, session: str | None = None, error: str | None = None

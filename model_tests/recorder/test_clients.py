@@ -139,7 +139,7 @@ def test_pika_says_what_became_of_each_publish(broker: RabbitMq, recorder: Recor
             channel.basic_publish("no such exchange", "key", b"", pika.BasicProperties(message_id="lost"))
     assert shape(path, "unanswered") == ["send"]
     assert shape(path, "answered") == ["send", "confirmed"]
-    assert shape(path, "unroutable") == ["send", "rejected"]
+    assert shape(path, "unroutable") == ["send", "returned", "confirmed"]
     assert shape(path, "lost") == ["send", "in_doubt"]
     lines = events(path)
     assert [line["event"] for line in lines[-3:]] == ["send", "close", "in_doubt"]

@@ -22,6 +22,7 @@ from model_tests.support.verify.notation import events_of, write
 from model_tests.verify import test_actions as test_history_actions
 from model_tests.verify import test_clocks as test_history_clocks
 from model_tests.verify import test_counts as test_history_counts
+from model_tests.verify import test_optional_lines
 from model_tests.verify import test_prefetch as test_history_prefetch
 from model_tests.verify import test_recording as test_history_recording
 from model_tests.verify import test_rest as test_history_rest
@@ -252,6 +253,15 @@ def test_what_one_line_says_of_several_is_counted_alike(tmp_path: Path, session:
     assert set(found.anomalies[Anomaly.MISSING_OUTCOME].examples) == expected
     assert found.anomalies[Anomaly.DUPLICATE].unexplained == 0
     assert found.of_calls == ("acknowledge_timeout",)
+
+
+@pytest.mark.parametrize("name", test_optional_lines.IN_SPARK)
+@pytest.mark.parametrize("written", [test_optional_lines.as_lines, test_optional_lines.as_parquet])
+def test_optional_lines_are_judged_alike(
+    name: str, written: Callable[[test_optional_lines.Story, Path], Path], tmp_path: Path, session: SparkSession
+) -> None:
+    story = test_optional_lines.STORIES[name]
+    assert verify.verdict(_same(written(story, tmp_path), session), SPEC).verdict == story.verdict
 
 
 VICTIMS = """

@@ -140,7 +140,7 @@ class Lines:
         busy = np.concatenate(
             [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
         )
-        self._prepared = _prepared(events)
+        self.prepared = _prepared(events)
         hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
         self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
 
@@ -227,13 +227,13 @@ class Lines:
         this.queues, this.modes = self.queues[first], self.modes[first]
         pairs, processes = zip(*(self.handed.of(its) for its in (first, second)), strict=True)
         this.handed = _Pairs(np.concatenate(pairs), np.concatenate(processes))
-        this._prepared = np.concatenate([self._prepared[first], self._prepared[second]], axis=1)
+        this.prepared = np.concatenate([self.prepared[first], self.prepared[second]], axis=1)
         this.circumstances, this.moments = self._of_failures
         return this
 
     def untouched(self, messages: Ints, row: int) -> Mask:
-        """Which of ``messages`` are in a transaction then that is prepared, and outlives whatever befalls its session."""
-        spans = self._prepared[messages]
+        """Which of ``messages`` are then in a prepared transaction, which outlives whatever befalls its session."""
+        spans = self.prepared[messages]
         return np.asarray(((spans[..., 0] < row) & (row < spans[..., 1])).any(axis=1))
 
     def away_until(self, each: Circumstance) -> Ints:

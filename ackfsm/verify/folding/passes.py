@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
-from ackfsm.terms import AckScope, Anomaly, Configuration, Fault
+from ackfsm.terms import AckScope, Anomaly, Configuration, Fault, OutcomeScope
 from ackfsm.text import shown
 from ackfsm.verify.conformance.lines import placed
 from ackfsm.verify.conformance.lives import signs_around
@@ -110,12 +110,20 @@ class Folder:
         return summary_of(self._load(folding.place), folding, self.observations, self.bounds, binned=self.asked.binned)
 
 
+def _shares_a_queue(summaries: Collection[Summary]) -> bool:
+    """Whether several processes consume from a queue that may be exclusive."""
+    pairs = frozenset[tuple[str | None, str]]().union(*(each.consumers for each in summaries))
+    return len({queue for queue, _ in pairs}) < len(pairs)
+
+
 def _bounds(specification: Specification, configurations: Collection[Configuration]) -> Bounds:
     windows = [window_of(specification, each) for each in configurations]
     prefetches = [prefetch_of(specification, each) for each in configurations]
     return Bounds(
         window=min((each for each in windows if each is not None), default=None),
         prefetch=min((each.bound for each in prefetches if each is not None), default=None),
+        exclusive=any(each.exclusive_consumer for each in configurations),
+        outcomes_up_to=any(each.outcome_scope is OutcomeScope.UP_TO for each in configurations),
     )
 
 
@@ -165,7 +173,7 @@ class Fold:
     def outcome(self) -> Folded:
         """What is found in the end, and what was kept for it."""
         summaries = self.folded(range(len(self._pins)))
-        if any(each.chunk.beyond for each in summaries):
+        if self.bounds.outcomes_up_to or any(each.chunk.beyond for each in summaries) or _shares_a_queue(summaries):
             self._pins = [Pins(everything=True)] * len(self._pins)
             summaries = self.folded(range(len(self._pins)))
         while True:

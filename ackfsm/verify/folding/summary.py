@@ -24,7 +24,7 @@ from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.events import kernel
 from ackfsm.verify.events.arrays import Ints, Mask
 from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.verify.events.joins import NONE
+from ackfsm.verify.events.joins import NONE, distinct_pairs
 from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.events.victims import FAULT_EVENTS, NamedVictim, fault_lines, outages_of
 from ackfsm.verify.folding.neighbours import Followed, Hashes, keep_neighbours
@@ -93,10 +93,17 @@ class Chunk:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How many sends and deliveries of a session may be open; ``None``: any number."""
+    """How many sends and deliveries of a session may be open; ``None``: any number; and what lines tell of others.
+
+    Attributes:
+        exclusive: whether a queue may be exclusive, so that its consumers have to do with each other.
+        outcomes_up_to: whether what is given back gives back others.
+    """
 
     window: int | None = None
     prefetch: int | None = None
+    exclusive: bool = False
+    outcomes_up_to: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +166,7 @@ class Summary:
             session in the names of the residue, a time, and how many were open then, where they rose; one row each.
         demands: what the others demand of the clocks.
         queues: all that are named by lines, but for those of faults.
+        consumers: of queues that may be exclusive, the names of a queue and of a process that consumes from it.
         bins: what went on with the others, if that was asked for.
     """
 
@@ -179,6 +187,7 @@ class Summary:
     rises: Mapping[str, Ints]
     demands: Demands
     queues: pa.Array
+    consumers: frozenset[tuple[str | None, str]] = frozenset()
     bins: Bins | None = None
 
     @property
@@ -400,6 +409,7 @@ class _Fold:
             rises=rises,
             demands=self._demands(left, estimated),
             queues=self._queues(),
+            consumers=self._consumers() if self._bounds.exclusive else frozenset(),
             bins=bins_of(events, left) if binned else None,
         )
 
@@ -589,6 +599,12 @@ class _Fold:
         of_faults = np.bincount(events.queue[events.places(*FAULT_EVENTS)] + 1, minlength=count)
         others = np.bincount(events.queue + 1, minlength=count) > of_faults
         return events.names["queue"].take(pa.array(np.flatnonzero(others[1:])))
+
+    def _consumers(self) -> frozenset[tuple[str | None, str]]:
+        events, rows = self._events, self._events.places(Event.DELIVERED)
+        queue, process, _ = distinct_pairs(events.queue[rows] + 1, events.process[rows])
+        queues, processes = [None, *events.names["queue"].to_pylist()], events.names["process"].to_pylist()
+        return frozenset((queues[each], processes[other]) for each, other in zip(queue, process, strict=True))
 
     def _demands(self, left: Mask, estimated: int | None) -> Demands:
         if estimated == 0 or not left.any():
