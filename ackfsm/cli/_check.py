@@ -106,12 +106,14 @@ def _check(arguments: argparse.Namespace) -> int:
         from ackfsm.views.check import check_screen
 
         tried = _with_small_bounds(arguments, specification, answer)
+        confirmed = _of_what_was_confirmed(arguments, specification, answer)
         told = {} if arguments.api is None else {"api": arguments.api}
+        narrowed = {"of_what_was_confirmed": confirmed} if confirmed else {}
         also = {"small_bounds": [one.as_json() for one in tried]} if tried else {}
         emit(
             arguments,
-            {**told, **answer.as_json(), **also},
-            lambda: check_screen(answer, specification, arguments.api, tried),
+            {**told, **answer.as_json(), **narrowed, **also},
+            lambda: check_screen(answer, specification, arguments.api, tried, confirmed),
         )
     else:
         show(arguments, form, specification, answer, witnesses)
@@ -138,6 +140,23 @@ def _with_small_bounds(
     for one in tried:
         one.answer.witnesses()
     return tried
+
+
+def _of_what_was_confirmed(
+    arguments: argparse.Namespace, specification: Specification, answer: Answer
+) -> dict[str, bool | None]:
+    """Whether what does not stand for all messages stands for those that were reported as sent."""
+    if arguments.engine == "spark":
+        return {}
+    with search_of(arguments) as search, progress_line("states found of what was confirmed") as progress:
+        return explore.stand_of_confirmed(
+            specification,
+            answer,
+            search=search,
+            max_states=arguments.max_states,
+            max_memory=arguments.max_memory,
+            progress=progress,
+        )
 
 
 def _reductions(arguments: argparse.Namespace) -> list[explore.Reduction]:

@@ -9,6 +9,7 @@ from ackfsm.explore.questions.allowed import allowed, why_undecided
 from ackfsm.explore.questions.check import Answer, Finding, SearchFunction, check, without_effect
 from ackfsm.explore.questions.equivalence import Comparison, compare, compare_after
 from ackfsm.explore.questions.liveness import LivenessFailure, LivenessFinding
+from ackfsm.explore.questions.narrowed import stand_of_confirmed
 from ackfsm.explore.questions.small_bounds import SmallBound, small_bounds
 from ackfsm.explore.reduction.slice import Origin, SlicedNetwork, Slicer, slice_network
 from ackfsm.explore.replay.interpreter import Hook, Interpreter, Refused
@@ -71,6 +72,7 @@ __all__ = [
     "replay_all",
     "slice_network",
     "small_bounds",
+    "stand_of_confirmed",
     "steps_of",
     "successors_by_tables",
     "why_undecided",

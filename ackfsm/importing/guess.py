@@ -21,6 +21,7 @@ import yaml
 from ackfsm.history_format import EVENTS, Event
 from ackfsm.importing.convert import text_of
 from ackfsm.importing.mapping import FALSE, TRUE, When
+from ackfsm.importing.recognise import recognised
 from ackfsm.importing.streams import STANDARD_INPUT, lines, opened, suffix_of
 from ackfsm.importing.times import nanoseconds
 from ackfsm.terms import AckScope, InputError
@@ -36,6 +37,27 @@ _MOST_WORDS: Final = 40
 
 _LEAST_TIMES: Final = 0.9
 """What part of the values have to be times."""
+
+_MOST_KNOWN: Final = 0.5
+"""More than this part of the values of a column of events are words that are known."""
+
+_LEVELS: Final = frozenset(
+    {
+        "trace",
+        "debug",
+        "info",
+        "information",
+        "notice",
+        "warn",
+        "warning",
+        "error",
+        "fatal",
+        "critical",
+        "severe",
+        "fine",
+    }
+)
+"""How grave a line of a log is."""
 
 _YEAR_2000, _YEAR_2100 = 946_684_800, 4_102_444_800
 
@@ -89,14 +111,17 @@ _COLUMN_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("message", "order_id", "orderid", "event_id", "eventid", "uuid", "id", "key"),
         ),
         "process": (
-            *("process", "client_id", "clientid", "client", "application", "app", "service", "service_name", "host"),
-            *("hostname", "instance", "pod", "node", "thread", "connection", "worker"),
+            *("process", "client_id", "clientid", "client", "application", "app", "service", "service_name", "svc"),
+            *("host", "hostname", "instance", "pod", "node", "thread", "connection", "worker"),
         ),
         "session": (
             *("session", "session_id", "sessionid", "channel", "channel_id", "consumer_tag", "connection"),
             *("connection_id", "conn", "conn_id"),
         ),
-        "queue": ("queue", "queue_name", "destination", "dest", "topic", "address", "endpoint"),
+        "queue": (
+            *("queue", "queue_name", "destination", "dest", "topic", "address", "endpoint"),
+            *("routing_key", "routingkey", "rk"),
+        ),
         "redelivered": (
             *("redelivered", "jmsredelivered", "redelivery", "is_redelivered", "redeliver", "redeliv", "redel"),
             *("redelivered_flag", "redelivery_flag", "is_redelivery", "duplicate", "retried", "is_retry"),
@@ -171,7 +196,7 @@ class _Sample:
 def guess(path: Path) -> Guessed:
     """Propose a mapping for the file at ``path``.
 
-    Raises :class:`InputError` if it cannot be read, or has no rows.
+    Raises :class:`InputError` if it cannot be read, has no rows, or is of a format that needs no mapping.
     """
     sample = _sample(path)
     if not sample.columns or not len(next(iter(sample.columns.values()))):
@@ -187,9 +212,20 @@ def _sample(path: Path) -> _Sample:
             batch = next(file.iter_batches(batch_size=_ROWS), None)
         columns = {} if batch is None else dict(_flat(batch))
         return _Sample("parquet", columns, {})
+    if path != STANDARD_INPUT:
+        _refuse_known(path)
     if head[:1] in {b"{", b"["} or suffix_of(path) in {".jsonl", ".ndjson"}:
         return _Sample("jsonl", _of_json(path), {})
     return _of_csv(path)
+
+
+def _refuse_known(path: Path) -> None:
+    """Raise :class:`InputError` for a file that can be read without a mapping."""
+    name, first = shown(str(path)), next((line for _, line in lines(path)), b"")
+    if b'"ackfsm_history"' in first:
+        raise InputError(f"{name} is a history as it is; ackfsm verify FILE")
+    if (known := recognised(path)) is not None:
+        raise InputError(f"{name} is {known} and needs no mapping; ackfsm import {known} FILE -o HISTORY")
 
 
 def _flat(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
@@ -201,17 +237,38 @@ def _flat(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.Array]]:
 
 def _of_json(path: Path) -> Mapping[str, pa.Array]:
     rows: list[dict[str, str]] = []
-    for _, line in itertools.islice(lines(path), _ROWS):
-        if line.lstrip()[:1] == b"[":
-            raise InputError(f"{shown(str(path))} is one JSON array; write one object a line: jq -c '.[]' FILE")
+    read = [line for _, line in itertools.islice(lines(path), _ROWS)]
+    if _begins_array(b"\n".join(read)):
+        raise InputError(f"{shown(str(path))} is one JSON array; write one object a line: jq -c '.[]' FILE")
+    for line in read:
         try:
             value = json.loads(line, parse_int=str, parse_float=str)
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             rows.append(dict(_leaves(value, "")))
+    if read and not rows:
+        raise InputError(
+            f"{shown(str(path))} is text and no table; write a mapping with `input: lines`, whose patterns say what "
+            "its lines are (docs/importing.md)"
+        )
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: pa.array([row.get(name) for row in rows], pa.string()) for name in names}
+
+
+def _begins_array(text: bytes) -> bool:
+    """Whether ``text`` is a JSON array, or the beginning of one: its first value can be read."""
+    inside = text.decode("utf-8", "replace").lstrip()
+    if not inside.startswith("["):
+        return False
+    inside = inside[1:].lstrip()
+    if inside.startswith("]"):
+        return not inside[1:].strip()
+    try:
+        _, end = json.JSONDecoder().raw_decode(inside)
+    except (ValueError, RecursionError):
+        return False
+    return inside[end:].lstrip()[:1] in {",", "]", ""} and inside[:1] in {"{", "["}
 
 
 def _leaves(value: Mapping[str, Any], before: str) -> Iterator[tuple[str, str]]:
@@ -319,18 +376,22 @@ class _Guess:
         return None
 
     def _event_column(self, times: Mapping[str, Any]) -> str | None:
-        """The column most of whose values are words for events."""
-        best, most = None, 0.5
+        """The column most of whose values are words that are known, and of those the one that tells most events.
+
+        How grave a line is (``INFO``, ``ERROR``) is no event.
+        """
+        best, most = None, 0.0
         for name in self._left:
             if name in times:
                 continue
             texts = self._sample.texts(name)
             words = Counter(texts)
-            if not texts or len(words) > _MOST_WORDS:
+            if not texts or len(words) > _MOST_WORDS or _LEVELS.issuperset(map(_letters, words)):
                 continue
-            share = sum(count for word, count in words.items() if _event_of(word)) / len(texts)
-            if share > most:
-                best, most = name, share
+            known = {word: count for word, count in words.items() if _event_of(word)}
+            events = sum(count for word, count in known.items() if _event_of(word) != "ignore") / len(texts)
+            if events > most and sum(known.values()) > _MOST_KNOWN * len(texts):
+                best, most = name, events
         return best
 
     def _events_by_time(self, times: Mapping[str, Any]) -> dict[Event, dict[str, str]]:

@@ -117,7 +117,8 @@ def import_history(
 def _nothing(paths: Sequence[Path], problems: Problems) -> str:
     names = ", ".join(shown(str(path)) for path in paths[:3])
     why = f"; of {problems.count:,} records, none could be read: {problems.reasons()[0]}" if problems.count else ""
-    return f"there is no event in {names}{why}; correct the mapping, or name the format that it is"
+    left_out = "".join(f"; {count:,} records were left out: {what}" for what, count in problems.all_left_out().items())
+    return f"there is no event in {names}{why}{left_out}; correct the mapping, or name the format that it is"
 
 
 def _header_of(importer: Importer, problems: Problems, header: Mapping[str, Any]) -> bytes:

@@ -163,7 +163,9 @@ class _Check:
         self._nothing_unused(self.promises, made, "promise", "no profile makes it")
 
     def _guarantees_name_monitors(self) -> None:
-        for name in self.specification.guarantees.monitors:
+        guarantees = self.specification.guarantees
+        narrowed = (each.of_what_was_confirmed for each in guarantees.values() if each.of_what_was_confirmed)
+        for name in (*guarantees.monitors, *narrowed):
             if name not in self.specification.monitors:
                 sentence = f"a guarantee is excluded by {name!r}, which no file of monitors/ has; correct the name"
                 raise self.guarantees.error(("guarantees",), sentence)

@@ -49,13 +49,17 @@ class Exclusion:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Guarantee:
-    """One guarantee of the table: ``above`` names weaker ones, whose exclusions it has too."""
+    """One guarantee of the table: ``above`` names weaker ones, whose exclusions it has too.
+
+    ``of_what_was_confirmed`` is the monitor that excludes it of messages that were reported as sent; empty without one.
+    """
 
     name: str
     level: Level
     means: str
     above: tuple[str, ...]
     excluded_by: tuple[Exclusion, ...]
+    of_what_was_confirmed: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +160,8 @@ def _guarantee(name: str, row: Mapping[str, Any]) -> Guarantee:
         Exclusion(Anomaly(e["anomaly"]) if "anomaly" in e else e["monitor"], e["because"], e["source"])
         for e in row.get("excluded_by", ())
     )
-    return Guarantee(name, Level(row["level"]), row["means"], tuple(row.get("above", ())), tuple(exclusions))
+    narrowed = row.get("of_what_was_confirmed", {}).get("monitor", "")
+    return Guarantee(name, Level(row["level"]), row["means"], tuple(row.get("above", ())), tuple(exclusions), narrowed)
 
 
 def _check_order(document: Document, name: str, named: Mapping[str, Guarantee], over: tuple[str, ...]) -> None:

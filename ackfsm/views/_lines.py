@@ -63,14 +63,23 @@ def faults_in_words(bounds: Bounds) -> str:
     return f"{names}, {times}{also}"
 
 
-def guarantee_lines(guarantees: Guarantees, verdicts: Mapping[str, bool | None]) -> RenderableType:
-    """The strongest guarantees that hold, a line for each level; those that do not; those that are undecided."""
+def guarantee_lines(
+    guarantees: Guarantees,
+    verdicts: Mapping[str, bool | None],
+    confirmed: Mapping[str, bool | None] = MappingProxyType({}),
+) -> RenderableType:
+    """The strongest guarantees that hold, a line for each level; those that do not; those that are undecided.
+
+    ``confirmed`` are those that do not hold, but of messages that were reported as sent.
+    """
     excluded = [name for name, holds in verdicts.items() if holds is False]
     undecided = [name for name, holds in verdicts.items() if holds is None]
     lines = [Text("strongest guarantees", style="bold")]
     for level, strongest in guarantees.strongest_by_level(verdicts).items():
         otherwise = "left open" if any(guarantees[name].level is level for name in undecided) else "none"
-        lines.append(Text.assemble(f"  {level}: ", (", ".join(strongest) or otherwise, "bold")))
+        narrowed = (n for n, holds in confirmed.items() if holds and guarantees[n].level is level)
+        names = [*strongest, *(f"{name} for what was confirmed" for name in narrowed)]
+        lines.append(Text.assemble(f"  {level}: ", (", ".join(names) or otherwise, "bold")))
     if excluded:
         lines.append(Text(f"excluded: {', '.join(excluded)}"))
     if undecided:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -16,14 +17,18 @@ __all__ = ["check_screen", "limit_of"]
 
 
 def check_screen(
-    answer: Answer, specification: Specification, api: str | None = None, tried: Sequence[SmallBound] = ()
+    answer: Answer,
+    specification: Specification,
+    api: str | None = None,
+    tried: Sequence[SmallBound] = (),
+    confirmed: Mapping[str, bool | None] = MappingProxyType({}),
 ) -> RenderableType:
     """Configuration, extent of the search, a line for each anomaly, the witnesses, the guarantees, the conclusion.
 
     ``api`` is the programming interface through which the configuration was asked for, if one was named; ``tried`` are
-    the searches with smaller bounds.
+    the searches with smaller bounds, ``confirmed`` tells which guarantees stand for what was reported as sent.
     """
-    guarantees = guarantee_lines(specification.guarantees, answer.guarantees)
+    guarantees = guarantee_lines(specification.guarantees, answer.guarantees, confirmed)
     way = "ways there, not always the shortest" if answer.exploration.reductions else "shortest ways there"
     witnesses, liveness = ways([*answer.findings.values(), *answer.ends.values()], way), liveness_lines(answer.liveness)
     heading = _heading(answer) if api is None else Text.assemble(f"through {api}\n", _heading(answer))

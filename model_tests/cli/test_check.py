@@ -345,6 +345,29 @@ def test_what_can_happen_is_not_said_to_be_without_effect(ackfsm: _Ackfsm) -> No
     assert "without_effect" not in ackfsm(f"check --json --messages 2 {asked}").json, "it takes a second message"
 
 
+@pytest.mark.parametrize(
+    ("asked", "holds"),
+    [
+        ("--profile rabbitmq --max-faults any", True),
+        ("--profile rabbitmq --set max_delivery_attempts=2 --max-faults any", False),
+        ("--profile rabbitmq --set ack_mode=NO_ACKNOWLEDGE --fault consumer_crash", False),
+        ("--set journal_sync_non_transactional=false --fault broker_crash", False),
+    ],
+)
+def test_what_holds_of_confirmed_messages_alone_is_told(ackfsm: _Ackfsm, asked: str, holds: bool) -> None:  # noqa: FBT001
+    """A message whose send is in doubt may be delivered, vanish, and never be processed; whoever sent it knows."""
+    found = ackfsm(f"check --json {asked}").json
+    assert found["guarantees"]["at_least_once"] is False
+    assert found["of_what_was_confirmed"] == {"at_least_once": holds}
+    screen = ackfsm(f"check {asked}").out
+    assert ("processing: at_least_once for what was confirmed" in screen) is holds
+
+
+def test_what_stands_is_not_said_to_stand_for_some_messages(ackfsm: _Ackfsm) -> None:
+    for asked in ("--max-faults 0", "--only unprocessed", "--max-states 10"):
+        assert "of_what_was_confirmed" not in ackfsm(f"check --json {asked}").json, asked
+
+
 def test_several_anomalies_may_stand_in_one_only(ackfsm: _Ackfsm) -> None:
     one = ackfsm("check --json --fault broker_kill --only loss,stuck").json
     two = ackfsm("check --json --fault broker_kill --only loss --only stuck").json

@@ -15,6 +15,7 @@ import yaml
 from ackfsm import cli, verify
 from ackfsm.importing.guess import guess
 from model_tests.support.commands import AS_PROMISED, UNDETERMINED, USAGE
+from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 
 ONE_EVENT_A_ROW = """timestamp,status,order_id,service,destination,redelivered
@@ -193,3 +194,99 @@ def test_a_log_with_call_and_answer_has_both(tmp_path: Path) -> None:
     path.write_text("\n".join([*(row for row in rows if row != acked), *both]), encoding="utf-8")
     values = yaml.safe_load(guess(path).text)["event"]["values"]
     assert (values["acknowledge"], values["acknowledged"]) == ("acknowledge", "acknowledged")
+
+
+SAMPLES = {
+    "activemq.log": "activemq",
+    "artemis-audit.log": "artemis",
+    "artemis.log": "artemis",
+    "jepsen-queue.edn": "jepsen",
+    "orders-firehose.jsonl": "rabbitmq-firehose",
+    "orders-otlp.jsonl": "otlp",
+    "orders-tracing-json.log": "rabbitmq-tracing",
+    "orders-tracing.log": "rabbitmq-tracing",
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_format_that_is_known_is_named(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    packed = tmp_path / f"{name}.gz"
+    packed.write_bytes(gzip.compress((DATA / "imports" / name).read_bytes()))
+    for path in (DATA / "imports" / name, packed):
+        assert cli.main(["import", "--guess", str(path)]) == USAGE
+        told = capsys.readouterr().err
+        assert f"is {SAMPLES[name]} and needs no mapping; ackfsm import {SAMPLES[name]} FILE -o HISTORY" in told
+
+
+def test_a_history_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["import", "--guess", str(DATA / "imports" / "orders-history.jsonl")]) == USAGE
+    assert "is a history as it is; ackfsm verify FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[2026-03-01 10:00:00] INFO published o-1\n[2026-03-01 10:00:01] INFO received o-1\n",
+        "[0x55d0:0] <- @transfer(20) [handle=0, delivery-id=0]\n[0x55d0:0] -> @disposition(21) [role=true]\n",
+        "{thread-1} published o-1\n{thread-2} received o-1\n",
+        "[INFO] one\n",
+    ],
+)
+def test_text_that_only_begins_as_json_does_is_text(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "app.log"
+    path.write_text(text, encoding="utf-8")
+    assert cli.main(["import", "--guess", str(path)]) == USAGE
+    told = capsys.readouterr().err
+    assert "jq" not in told
+    assert "is text and no table; write a mapping with `input: lines`" in told
+
+
+@pytest.mark.parametrize("text", ['[{"a": 1}, {"a": 2}]', '[\n  {\n    "a": 1\n  }\n]\n', "[]"])
+def test_a_json_array_is_said_to_be_one(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "app.json"
+    path.write_text(text, encoding="utf-8")
+    assert cli.main(["import", "--guess", str(path)]) == USAGE
+    assert "is one JSON array; write one object a line: jq -c '.[]' FILE" in capsys.readouterr().err
+
+
+LEVELS = """time,log.level,svc,action,order_id,rk
+2026-03-01T09:00:00Z,INFO,shop,{}PUBLISHED,o1,orders
+2026-03-01T09:00:01Z,INFO,billing,{}RECEIVED,o1,orders
+2026-03-01T09:00:02Z,{},billing,{}DONE,o1,orders
+"""
+
+
+@pytest.mark.parametrize("last", ["INFO", "ERROR", "WARN"])
+def test_a_level_of_a_log_is_no_event(last: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text(LEVELS.format("", "", last, ""), encoding="utf-8")
+    found = yaml.safe_load(guess(path).text)
+    assert found["event"]["column"] == "action"
+    assert (found["process"], found["queue"]) == ("svc", "rk")
+    path.write_text(LEVELS.format("W", "X", last, "Y"), encoding="utf-8")
+    assert "no column of events: say which one, and what its words mean" in guess(path).not_found
+    assert cli.main(["import", "--guess", str(path)]) == UNDETERMINED
+    capsys.readouterr()
+
+
+def test_a_column_of_which_most_is_ignored_is_taken_where_it_has_events(tmp_path: Path) -> None:
+    path = tmp_path / "app.csv"
+    path.write_text(ONE_EVENT_A_ROW + "2026-03-01T10:00:03Z,HEARTBEAT,,,,\n" * 40, encoding="utf-8")
+    values = yaml.safe_load(guess(path).text)["event"]["values"]
+    assert (values["HEARTBEAT"], values["SENT"]) == ("ignore", "send")
+
+
+def test_a_mapping_that_ignores_every_row_is_said_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, mapping = tmp_path / "app.csv", tmp_path / "m.yaml"
+    path.write_text(LEVELS.format("", "", "INFO", ""), encoding="utf-8")
+    mapping.write_text(
+        "ackfsm_mapping: 1\ntime: {column: time, format: iso}\nprocess: svc\nmessage: order_id\n"
+        "event: {column: log.level, values: {INFO: ignore}}\n",
+        encoding="utf-8",
+    )
+    code = cli.main(["import", "table", "--mapping", str(mapping), str(path), "-o", str(tmp_path / "h.parquet")])
+    assert code == USAGE
+    assert "there is no event in " in (told := capsys.readouterr().err)
+    assert "3 records were left out" in told
