@@ -9,13 +9,18 @@ import pytest
 
 from ackfsm import claims
 from ackfsm.claims import Claim, Status
+from ackfsm.claims._reachability import Never
 from model_tests.support.spec.claim_mutants import ClaimMutant, mutants
 from model_tests.support.tables import shipped
 
 
 def with_the_check_that_notices(mutant: ClaimMutant) -> Claim:
     (claim,) = claims.choose(claims.read(shipped()), [mutant.claim])
-    return dataclasses.replace(claim, checks=(claim.checks[mutant.check - 1],), contradictions=())
+    check = claim.checks[mutant.check - 1]
+    if mutant.noticed_in:
+        assert isinstance(check, Never)
+        check = dataclasses.replace(check, scope=dataclasses.replace(check.scope, groups=(mutant.noticed_in,)))
+    return dataclasses.replace(claim, checks=(check,), contradictions=())
 
 
 @pytest.mark.parametrize("mutant", mutants(), ids=str)

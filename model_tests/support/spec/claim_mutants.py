@@ -22,7 +22,10 @@ __all__ = ["ClaimMutant", "mutants"]
 
 @dataclasses.dataclass(frozen=True)
 class ClaimMutant:
-    """A change of the tables or of a formula, and the place (from 1) of the check of ``claim`` that has to notice."""
+    """A change of the tables or of a formula, and the place (from 1) of the check of ``claim`` that has to notice.
+
+    ``noticed_in`` are the settings of those of its configurations that do, where all of them take long; else empty.
+    """
 
     claim: str
     name: str
@@ -30,6 +33,7 @@ class ClaimMutant:
     check: int
     edits: tuple[tuple[str, str, str], ...]
     formula: tuple[tuple[str, str], ...]
+    noticed_in: Mapping[str, Any]
 
     def __str__(self) -> str:
         return f"{self.claim}: {self.name}"
@@ -72,4 +76,5 @@ def mutants() -> tuple[ClaimMutant, ...]:
 def _mutant(data: Mapping[str, Any]) -> ClaimMutant:
     edits = tuple((edit["file"], edit["is"], edit["mutant"]) for edit in data.get("edits", ()))
     formula = tuple(data.get("formula", {}).items())
-    return ClaimMutant(data["claim"], data["name"], data["because"], data["check"], edits, formula)
+    noticed_in = data.get("in", {})
+    return ClaimMutant(data["claim"], data["name"], data["because"], data["check"], edits, formula, noticed_in)
