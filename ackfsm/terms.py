@@ -483,7 +483,8 @@ def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
 
 def _boolean(key: str, value: object) -> StrEnum | bool:
     legal = legal_values(key)
-    words = {str(each).lower(): each for each in legal} | (_SPELLED if len(legal) > len(_SPELLED) else {})
+    words = {str(each).lower(): each for each in legal}
+    words |= _SPELLED if len(legal) > len(_SPELLED) else {}
     if isinstance(value, (bool, str)) and str(value).lower() in words:
         return words[str(value).lower()]
     *first, last = words
