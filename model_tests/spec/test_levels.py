@@ -19,11 +19,11 @@ from model_tests.support.tables import copy_of_spec, replace, shipped
 
 KILL, POWER = Fault.BROKER_KILL, Fault.BROKER_CRASH
 NON_TRANSACTIONAL, TRANSACTIONAL = "journal_sync_non_transactional", "journal_sync_transactional"
-ACKNOWLEDGED = {"ack_mode": "CLIENT_ACKNOWLEDGE", "block_on_acknowledge": True}
-TRANSACTED = {"ack_mode": "SESSION_TRANSACTED"}
+ACKNOWLEDGED: dict[str, Any] = {"ack_mode": "CLIENT_ACKNOWLEDGE", "block_on_acknowledge": True}
+TRANSACTED: dict[str, Any] = {"ack_mode": "SESSION_TRANSACTED"}
 
 
-def reached(profile: str, fault: Fault, of: Specification | None = None, **settings: object) -> set[str]:
+def reached(profile: str, fault: Fault, of: Specification | None = None, **settings: Any) -> set[str]:
     """What one such fault can do to one message."""
     tables = of or shipped()
     answer = explore.check(tables, tables.configure(profile, settings), Bounds(faults=frozenset({fault}), max_faults=1))
@@ -78,9 +78,10 @@ def test_a_system_refuses_a_level_that_it_has_not(profile: str, value: object) -
 def test_what_is_answered_at_a_level_outlives_what_the_level_says(
     profile: str, level: object, fault: Fault, *, lost: bool
 ) -> None:
-    send = reached(profile, fault, **{NON_TRANSACTIONAL: level})
-    acknowledgement = reached(profile, fault, **ACKNOWLEDGED, **{NON_TRANSACTIONAL: level})
-    commit = reached(profile, fault, **TRANSACTED, **{TRANSACTIONAL: level})
+    levels: dict[str, Any] = {NON_TRANSACTIONAL: level, TRANSACTIONAL: level}
+    send = reached(profile, fault, **levels)
+    acknowledgement = reached(profile, fault, **ACKNOWLEDGED, **levels)
+    commit = reached(profile, fault, **TRANSACTED, **levels)
     assert ("loss" in send, "resurrection" in acknowledgement, "loss" in commit) == (lost, lost, lost)
     assert "resurrection" not in commit or lost
 
@@ -107,7 +108,7 @@ def test_what_is_answered_at_a_level_outlives_what_the_level_says(
     ],
 )
 def test_what_a_system_loses_when_its_process_is_killed_and_when_its_power_is_cut(
-    profile: str, settings: dict[str, object], *, killed: bool, cut: bool
+    profile: str, settings: dict[str, Any], *, killed: bool, cut: bool
 ) -> None:
     assert ("loss" in reached(profile, KILL, **settings), "loss" in reached(profile, POWER, **settings)) == (
         killed,
@@ -121,15 +122,15 @@ def test_a_quorum_queue_has_no_version() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, ACKNOWLEDGED, TRANSACTED])
-def test_an_answer_that_has_left_early_holds_up_nothing(settings: dict[str, object]) -> None:
+def test_an_answer_that_has_left_early_holds_up_nothing(settings: dict[str, Any]) -> None:
     """What was answered before it was written is written and synced all the same, and nobody is answered twice."""
-    levels = {NON_TRANSACTIONAL: False, TRANSACTIONAL: False}
+    levels: dict[str, Any] = {NON_TRANSACTIONAL: False, TRANSACTIONAL: False}
     for fault in (Fault.CONSUMER_LINK_LOSS, Fault.PRODUCER_LINK_LOSS, KILL):
         found = reached("jms", fault, **settings, **levels)
         assert not found & {"stuck", "missing_outcome", "double_outcome", "early_confirm", "phantom"}
 
 
-RESENT = {"resend_in_doubt": True, "duplicate_detection": True, "redelivery_mark_persisted": True}
+RESENT: dict[str, Any] = {"resend_in_doubt": True, "duplicate_detection": True, "redelivery_mark_persisted": True}
 
 
 def lost_with_its_duplicate(level: object, of: Specification | None = None) -> bool:
@@ -165,12 +166,12 @@ JOURNAL, WAITS_FOR_NOTHING = "machines/journal.yaml", "answer_waits_for_nothing"
     ],
 )
 def test_without_its_row_no_level_is_below_the_write(
-    tmp_path: Path, event: str, settings: dict[str, object], anomaly: str
+    tmp_path: Path, event: str, settings: dict[str, Any], anomaly: str
 ) -> None:
     condition = f"commit_{WAITS_FOR_NOTHING}" if event == "confirm_commit:" else WAITS_FOR_NOTHING
     head = f"      {event}\n        - to: unwritten\n          when: {condition}"
     without = mutant(tmp_path, JOURNAL, head, f"{head} and not journalled")
-    levels = {NON_TRANSACTIONAL: False, TRANSACTIONAL: False}
+    levels: dict[str, Any] = {NON_TRANSACTIONAL: False, TRANSACTIONAL: False}
     assert anomaly in reached("jms", KILL, **settings, **levels)
     assert anomaly not in reached("jms", KILL, without, **settings, **levels)
 
@@ -212,7 +213,8 @@ def test_an_engine_that_answers_before_it_writes_loses_what_it_answered(fault: s
 
 def test_an_engine_that_confirms_an_acknowledgement_before_it_writes_gives_the_message_again(tmp_path: Path) -> None:
     def again(level: object) -> bool:
-        broker = broker_of(**ACKNOWLEDGED, **{NON_TRANSACTIONAL: level})
+        settings: dict[str, Any] = {**ACKNOWLEDGED, NON_TRANSACTIONAL: level}
+        broker = broker_of(**settings)
         broker.connect().session().producer("in").send()
         assert broker.connect().session().consumer("other").receive(None) is None  # meanwhile all is written
         received(broker.connect().session().consumer("in")).acknowledge()
