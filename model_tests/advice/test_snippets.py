@@ -90,7 +90,7 @@ def test_every_setting_that_is_not_the_default_is_named(profile: Profile) -> Non
 
 @pytest.mark.parametrize("profile", Profile)
 def test_what_cannot_be_asked_for_says_why(profile: Profile) -> None:
-    seldom = [shipped().configure(profile, settings) for settings in _SELDOM]
+    seldom = [one for settings in _SELDOM if (one := supported(profile, settings)) is not None]
     snippets = [*everything(profile), *((one, each) for one in seldom for each in snippets_of(shipped(), one))]
     told = {snippet.text for _, snippet in snippets if snippet.where == CANNOT}
     assert all(re.match(r"[a-z_]+=\S+(?: and [a-z_]+=\S+)*: \S", " ".join(text.split())) for text in told)
@@ -100,7 +100,17 @@ def test_what_cannot_be_asked_for_says_why(profile: Profile) -> None:
     assert unseen == []
 
 
+def supported(profile: Profile, settings: dict[str, object]) -> Configuration | None:
+    """The configuration, unless the system does not have it."""
+    try:
+        return shipped().configure(profile, settings)
+    except InputError:
+        return None
+
+
 _SELDOM: list[dict[str, object]] = [
+    {"journal_sync_non_transactional": "written", "max_delivery_attempts": 5},
+    {"ack_mode": "SESSION_TRANSACTED", "journal_sync_transactional": "written"},
     {"queue_durable": False, "max_delivery_attempts": 5},
     {"ack_mode": "SESSION_TRANSACTED", "journal_sync_non_transactional": False, "journal_sync_transactional": True},
     {"ack_mode": "SESSION_TRANSACTED", "journal_sync_non_transactional": True, "journal_sync_transactional": False},

@@ -48,8 +48,8 @@ class Terms:
     def synced(self) -> bool:
         """Whether an answer of the broker waits for the disk."""
         if self.transacted:
-            return self.configuration.journal_sync_transactional and self.atomic
-        return self.configuration.journal_sync_non_transactional
+            return self.configuration.journal_sync_transactional is True and self.atomic
+        return self.configuration.journal_sync_non_transactional is True
 
     @property
     def atomic(self) -> bool:

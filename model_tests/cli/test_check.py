@@ -64,7 +64,8 @@ def ackfsm(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     [
         ("check", AS_PROMISED),
         ("check --profile artemis --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash --max-faults 2", AS_PROMISED),
-        ("check --set journal_sync_non_transactional=false --fault broker_kill", AS_PROMISED),
+        ("check --set journal_sync_non_transactional=written --fault broker_kill", AS_PROMISED),
+        ("check --set journal_sync_non_transactional=false --fault broker_kill", VIOLATION),
         ("check --set journal_sync_non_transactional=false --fault broker_crash", VIOLATION),
         ("check --set redelivery_mark_persisted=false", VIOLATION),
         ("check --profile artemis --set redelivery_mark_persisted=false", AS_PROMISED),
@@ -168,7 +169,7 @@ def test_all_faults_one_of_them_and_one_message_is_what_is_checked_if_nothing_is
 
 
 def test_the_steps_of_the_json_are_a_witness(ackfsm: _Ackfsm) -> None:
-    found = ackfsm("check --json --set journal_sync_non_transactional=false --fault broker_crash").json
+    found = ackfsm("check --json --set journal_sync_non_transactional=written --fault broker_crash").json
     loss = found["anomalies"]["loss"]
     assert (loss["reachable"], loss["promised_absent"]) == (True, True)
     assert loss["steps"][0] == "send(m1)"

@@ -32,7 +32,7 @@ CHEAP = (
     "check --profile artemis --fault broker_crash --max-states 10",
     "check --messages 2 --fault consumer_crash",
     "explain --fault consumer_crash --anomaly duplicate",
-    "explain --set journal_sync_non_transactional=false --fault broker_crash --anomaly loss",
+    "explain --set journal_sync_non_transactional=written --fault broker_crash --anomaly loss",
     "explain {night} --message m1",
     "explain {night} --message m2",
     "explain {night} --at 10:00:06",

@@ -15,7 +15,7 @@ from pyspark import cloudpickle
 from ackfsm.network import Bounds
 from ackfsm.tables import Condition
 from ackfsm.tables._conditions import parse_condition
-from ackfsm.terms import Configuration, Fault, key_type
+from ackfsm.terms import Configuration, Fault, key_type, legal_values
 from model_tests.support.places import SPEC
 from model_tests.support.tables import bounds, configurations, shipped, values
 
@@ -128,7 +128,7 @@ def _comparison(key: str) -> st.SearchStrategy[str]:
 
 def conditions() -> st.SearchStrategy[str]:
     """Legal conditions at random."""
-    booleans = [key for key in shipped().configure().as_dict() if key_type(key) is bool]
+    booleans = [key for key in shipped().configure().as_dict() if legal_values(key) == (True, False)]
     atoms = st.one_of(comparisons(), st.sampled_from([*booleans, *shipped().conditions, "True", "False"]))
     return st.recursive(
         atoms,

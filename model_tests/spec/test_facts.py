@@ -24,7 +24,7 @@ STRICT: dict[str, object] = {
     "ack_mode": "AUTO_ACKNOWLEDGE",
     "consumption": "listener",
 }
-UNSYNCED = STRICT | {"journal_sync_non_transactional": False}
+UNSYNCED = STRICT | {"journal_sync_non_transactional": "written"}
 PRE = STRICT | {"ack_mode": "PRE_ACKNOWLEDGE"}
 NO = STRICT | {"ack_mode": "NO_ACKNOWLEDGE"}
 CLIENT = STRICT | {"ack_mode": "CLIENT_ACKNOWLEDGE", "block_on_acknowledge": True}
@@ -233,7 +233,7 @@ def test_a_confirmed_acknowledgement_is_final(specification: Specification, faul
 
 
 def test_a_confirmed_acknowledgement_is_not_final_without_sync(specification: Specification) -> None:
-    unsynced = CLIENT | {"journal_sync_non_transactional": False}
+    unsynced = CLIENT | {"journal_sync_non_transactional": "written"}
     assert "resurrection" in reached(specification, Fault.BROKER_CRASH, unsynced)
     assert "resurrection" not in reached(specification, Fault.BROKER_KILL, unsynced)
 
@@ -304,7 +304,7 @@ Size: TypeAlias = tuple[str, dict[str, object], int, int | None, int, int]
 
 SIZES: list[Size] = [
     ("jms", {}, 1, 1, 1037, 2369),
-    ("ems", {}, 1, 1, 2520, 6053),
+    ("ems", {}, 1, 1, 3148, 8285),
     ("solace", {"resend_in_doubt": False}, 1, 1, 1362, 3544),
     ("solace", {}, 1, 1, 12063, 37123),
     ("solace-jms", {}, 1, 1, 1362, 3739),
@@ -320,7 +320,7 @@ SIZES: list[Size] = [
     ("jms", {}, 2, 1, 14957, 40093),
     ("solace", {}, 2, 0, 2775, 9470),
     ("artemis", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}, 2, 1, 24262, 65678),
-    ("ems", {"resend_in_doubt": True}, 1, 2, 244016, 836432),
+    ("ems", {"resend_in_doubt": True}, 1, 2, 335433, 1264434),
     ("jms", {"ack_mode": "PRE_ACKNOWLEDGE", "block_on_acknowledge": True}, 1, 1, 1145, 2728),
     ("jms", {"ack_mode": "PRE_ACKNOWLEDGE", "block_on_acknowledge": False}, 1, 1, 1743, 4642),
     ("jms", {"ack_mode": "AUTO_ACKNOWLEDGE", "consumption": "receive"}, 1, 1, 1738, 4613),
@@ -330,11 +330,11 @@ SIZES: list[Size] = [
     ("jms", {"delivery_mode": "NON_PERSISTENT", "send_mode": "unconfirmed"}, 1, 1, 228, 507),
     ("jms", {"ack_mode": "SESSION_TRANSACTED"}, 1, 1, 927, 2042),
     ("jms", {"ack_mode": "SESSION_TRANSACTED"}, 2, 1, 12798, 31926),
-    ("ems", {"ack_mode": "EXPLICIT_CLIENT_ACKNOWLEDGE"}, 2, 1, 159178, 529370),
+    ("ems", {"ack_mode": "EXPLICIT_CLIENT_ACKNOWLEDGE"}, 2, 1, 287688, 1109009),
     ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "client_ack_scope": "up_to"}, 2, 1, 33541, 94755),
     ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 1}, 2, 1, 12969, 31752),
     ("solace", {"publish_window": 1, "ack_event_mode": "WINDOWED", "resend_in_doubt": False}, 2, 1, 22655, 72699),
-    ("artemis", {"resend_in_doubt": True, "duplicate_detection": True}, 1, 1, 2358, 5066),
+    ("artemis", {"resend_in_doubt": True, "duplicate_detection": True}, 1, 1, 2374, 5100),
     ("artemis", {"max_delivery_attempts": 2}, 1, 2, 8167, 24032),
 ]
 

@@ -7,7 +7,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import pytest
 from ackfsm import explore, tables
 from ackfsm.network import Bounds
 from ackfsm.tables import Condition, ConditionalValue, Refusal
-from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError, Profile, SpecError, key_type, parse_value
+from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError, Profile, SpecError, parse_value
 from model_tests.support.places import DATA
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped, values
 
@@ -69,14 +68,8 @@ def test_the_configuration_of_every_recorded_history_is_accepted(path: Path) -> 
 def assignments(condition: Condition) -> Iterator[dict[str, Any]]:
     """Every assignment of values to the settings that ``condition`` reads (of numbers a few)."""
     keys = sorted(condition.settings())
-    everything = [domain(key) for key in keys]
+    everything = [values(key) for key in keys]
     yield from (dict(zip(keys, chosen, strict=True)) for chosen in itertools.product(*everything))
-
-
-def domain(key: str) -> tuple[Any, ...]:
-    """All values of a setting, also those for which the tables have no rows; of a number a few."""
-    kind = key_type(key)
-    return values(key) if kind is int else tuple(kind) if issubclass(kind, StrEnum) else (False, True)
 
 
 def refused_by(profile: Profile, row: Refusal) -> dict[str, Any]:
@@ -87,7 +80,7 @@ def refused_by(profile: Profile, row: Refusal) -> dict[str, Any]:
     others: dict[str, Any] = {} if row.fixed else {"delivery_mode": "NON_PERSISTENT"}
     return next(
         {**others, row.key: value}
-        for value in domain(row.key)
+        for value in values(row.key)
         if next(table.refused(table.settings({**others, row.key: value})), None) is row
     )
 

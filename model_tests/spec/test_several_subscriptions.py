@@ -75,7 +75,7 @@ BEFORE: list[tuple[str, Mapping[str, object], dict[str, Any], tuple[int, int]]] 
         (569, 1350),
     ),
     ("artemis", {}, {"faults": set(Fault)}, (1154, 2588)),
-    ("artemis", {"duplicate_detection": True, "resend_in_doubt": True}, {"faults": {CRASH, CUT}}, (1745, 3443)),
+    ("artemis", {"duplicate_detection": True, "resend_in_doubt": True}, {"faults": {CRASH, CUT}}, (1761, 3477)),
     ("rabbitmq", {"ack_mode": "SESSION_TRANSACTED"}, {"messages": 2, "faults": {Fault.BROKER_KILL}}, (90920, 291246)),
     ("activemq", DURABLE, {"faults": {CRASH, Fault.LISTENER_EXCEPTION}, "max_faults": 2}, (2593, 5231)),
     ("solace", {}, {"messages": 2, "faults": {Fault.PRODUCER_CRASH}}, (9435, 34573)),
@@ -84,7 +84,7 @@ BEFORE: list[tuple[str, Mapping[str, object], dict[str, Any], tuple[int, int]]] 
         "ems",
         {"ack_mode": "CLIENT_ACKNOWLEDGE"},
         {"consumers": 2, "one_session": True, "messages": 2, "faults": {GONE}},
-        (394793, 1629804),
+        (1140836, 5534913),
     ),
 ]
 

@@ -20,7 +20,7 @@ from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import Condition, EventRef, Fsm, Row, RowKind, Specification, load
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.tables._source import Document, read_document
-from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
+from ackfsm.terms import Anomaly, Configuration, Fault, Profile, legal_values
 from model_tests.support.places import SPEC
 
 HERE = "«here»"
@@ -130,8 +130,7 @@ def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str
 
 def values(key: str) -> tuple[StrEnum | bool | int | None, ...]:
     """The values of a setting; of a number the few that matter."""
-    kind = key_type(key)
-    return _NUMBERS[key] if kind is int else tuple(kind) if issubclass(kind, StrEnum) else (False, True)
+    return legal_values(key) or _NUMBERS[key]
 
 
 def configurations() -> st.SearchStrategy[Configuration]:

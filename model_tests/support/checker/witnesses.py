@@ -15,7 +15,7 @@ from model_tests.support.tables import actions, shipped, values
 
 __all__ = ["LOSS", "drawn", "known"]
 
-LOSS = "--set journal_sync_non_transactional=false --fault broker_crash"
+LOSS = "--set journal_sync_non_transactional=written --fault broker_crash"
 """Options with which ``loss`` is reachable (and promised absent), ``duplicate`` and ``reprocessed`` too."""
 
 _DRAWN = 63
@@ -56,6 +56,6 @@ def _networks(draw: random.Random) -> Iterator[Network]:
 @functools.cache
 def known() -> Mapping[Anomaly, Witness]:
     """The witnesses that :data:`LOSS` asks for."""
-    configuration = shipped().configure("jms", {"journal_sync_non_transactional": False})
+    configuration = shipped().configure("jms", {"journal_sync_non_transactional": "written"})
     answer = explore.check(shipped(), configuration, Bounds(faults=frozenset({Fault.BROKER_CRASH})))
     return {Anomaly(witness.anomaly): witness for witness in answer.witnesses()}
