@@ -200,9 +200,9 @@ class PrefetchFreed(StrEnum):
     ``on_dispatch`` counts nothing, as what is settled as it is sent waits for nobody.
     """
 
-    ON_DISPATCH = "on_dispatch"
     ON_DELIVERY = "on_delivery"
     ON_ACKNOWLEDGE = "on_acknowledge"
+    ON_DISPATCH = "on_dispatch"
 
 
 class DeliveryCountFrom(StrEnum):
@@ -503,7 +503,9 @@ def _member(key: str, kind: type[StrEnum], value: object) -> StrEnum:
 
 def _boolean(key: str, value: object) -> StrEnum | bool:
     legal = legal_values(key)
-    words = {str(each).lower(): each for each in legal} | (_SPELLED if Written.WRITTEN in legal else {})
+    words = {str(each).lower(): each for each in legal}
+    if Written.WRITTEN in legal:
+        words |= _SPELLED
     if isinstance(value, (bool, str)) and str(value).lower() in words:
         return words[str(value).lower()]
     *first, last = words

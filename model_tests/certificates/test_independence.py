@@ -509,7 +509,7 @@ def test_a_bound_that_pairs_alone_are_seen_to_keep_is_verified(monkeypatch: Patc
 @pytest.mark.parametrize("machines", ["all", "few"])
 def test_a_message_that_pairs_alone_show_not_to_be_overtaken_is_verified(monkeypatch: Patch, machines: str) -> None:
     """The mutant: a verifier that does not ask who brings a mark about sees one in some pair."""
-    settings = {"resend_in_doubt": True, "consumption": "receive"}
+    settings = {"resend_in_doubt": True, "consumption": "receive", "block_on_acknowledge": False}
     if machines == "few":
         shown, first = _examined.Related.shown, iter(["the relation of all machines is not asked"])
         monkeypatch.setattr(_examined.Related, "shown", lambda *asked: next(first, None) or shown(*asked))

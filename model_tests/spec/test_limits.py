@@ -41,7 +41,7 @@ AT_THE_LIMIT = [
 ]
 
 
-def asked(profile: str, chosen: dict[str, object], **bounds: object) -> explore.CheckResult:
+def asked(profile: str, chosen: dict[str, object], **bounds: object) -> explore.Answer:
     configuration = shipped().configure(profile, {"resend_in_doubt": False, **chosen})
     return explore.check(shipped(), configuration, Bounds(**bounds))  # type: ignore[arg-type]
 

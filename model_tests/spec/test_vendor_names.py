@@ -88,7 +88,7 @@ def sets(words: str) -> dict[str, object]:
         ("qpid-jms", "jms.prefetchPolicy.queuePrefetch=7", {}, {"prefetch": 7}),
         ("activemq", "sendAcksAsync=FALSE", {}, {"block_on_acknowledge": True}),
         ("activemq", "maximumRedeliveries=0", {}, {"max_delivery_attempts": 1}),
-        ("rabbitmq", "autoAck=true", {}, {"ack_mode": "NO_ACKNOWLEDGE"}),
+        ("rabbitmq", "autoAck=true", {}, {"ack_mode": "NO_ACKNOWLEDGE", "prefetch_freed": "on_dispatch"}),
     ],
 )
 def test_what_a_vendors_name_sets(
