@@ -302,17 +302,24 @@ class Consumer(Closing):
         self._current = None
         if self._broker.history is not None:
             self._log(message, "processed")
-            self._broker.loop.perform(Event.PROCESSED, message.copy)
-        elif self._run(self._complete_request, message.copy) == _BOTH:
+            self._is_done_with(message)
+        elif (steps := self._run(self._complete_request, message.copy)) == _BOTH:
             self._wait_acknowledged(message.copy)
             return
+        elif not steps:
+            self._is_done_with(message)
         self._acknowledge_by_session(message)
+
+    def _is_done_with(self, message: Message) -> None:
+        loop = self._broker.loop
+        if not loop.perform(Event.PROCESSED, message.copy):
+            loop.perform(Event.PROCESSED_IN_VAIN, message.copy)
 
     def abandon(self) -> None:
         """The application does not go on with the message that it had last, which will come again."""
         message, self._current = self._current, None
         if message is not None:
-            self._broker.loop.perform(Event.PROCESSED, message.copy)
+            self._is_done_with(message)
 
     def _acknowledge_by_session(self, message: Message) -> None:
         if self._session_acks:

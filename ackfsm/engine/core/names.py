@@ -55,6 +55,7 @@ class Event(enum.StrEnum):
     DELIVERED_CLEAR = "delivered_clear"
     DELIVERED_FLAGGED = "delivered_flagged"
     PROCESSED = "processed"
+    PROCESSED_IN_VAIN = "processed_in_vain"
     LISTENER_EXCEPTION = "listener_exception"
     ACKNOWLEDGE = "acknowledge"
     SETTLE = "settle"
