@@ -24,7 +24,7 @@ SETTINGS: dict[str, list[object]] = {
     "resend_in_doubt": [False, True],
     "redelivery_mark_persisted": [True, False],
     "queue_durable": [True, False],
-    "listener_exception": list(ListenerException),
+    "listener_exception": [each for each in ListenerException if each is not ListenerException.RECOVER],
     "restart_marks_redelivered": [False, True, "maybe"],
 }
 DRAWN_PER_FAULT = 40
@@ -57,6 +57,12 @@ def specification() -> tables.Specification:
 def test_single_faults(specification: tables.Specification, fault: Fault) -> None:
     for settings in _settings(list(Fault).index(fault), DRAWN_PER_FAULT):
         _compare(specification, settings, frozenset({fault}), 1)
+
+
+def test_a_library_that_recovers_the_session(specification: tables.Specification) -> None:
+    for settings in _settings(102, DRAWN_PER_FAULT):
+        recovers = settings | {"consumption": "listener", "listener_exception": ListenerException.RECOVER}
+        _compare(specification, recovers, frozenset({Fault.LISTENER_EXCEPTION}), 1)
 
 
 def test_without_faults(specification: tables.Specification) -> None:

@@ -511,7 +511,7 @@ def _listener_throws(s: System, c: Rules, thread: Thread) -> System:
     idle = s._replace(thread=None)
     if c.acknowledges_first or c.acknowledges_never or not thread.live:
         return idle
-    if policy is ListenerException.REDELIVER:
+    if policy in {ListenerException.REDELIVER, ListenerException.RECOVER}:  # there is nothing else in the session
         return _to_broker(idle, "requeue", thread.copy)
     if policy is ListenerException.NEXT_MESSAGE:
         return idle._replace(recover=s.recover | {thread.copy})

@@ -405,7 +405,7 @@ def _acknowledged_by_library(session: Session, c: Rules, thread: Thread) -> Sess
 
 def _acknowledges(session: Session, c: Rules) -> Iterator[tuple[Event, Session]]:
     """The application, or lazily the library, acknowledges a message and what that covers."""
-    if c.auto or c.transacted or session.call:
+    if c.auto or c.transacted or session.call or (session.transaction == "rolled_back" and not c.lazily):
         return
     for m, state in session.unacknowledged:
         if state == "done" or (state == "busy" and c.lazily and c.inside_receive):
@@ -450,7 +450,8 @@ def _undone(s: System, k: int) -> System:
 def _recovers(s: System, c: Rules, k: int, session: Session) -> Steps:
     """Session.recover(): all that was delivered and is not acknowledged comes again (JMS 6.2.10)."""
     thrown = [m for m, state in session.unacknowledged if state == "thrown"]
-    if c.transacted or not thrown or not session.link or session.call:
+    owed = thrown or session.transaction == "rolled_back"
+    if c.transacted or not owed or not session.link or session.call:
         return
     if session.thread is None and not session.to_broker:
         yield Event("recover", detail=_name(s, k)), _begun_anew(s, c, k)
@@ -585,11 +586,13 @@ def _cut_off(s: System, k: int) -> System:
 def _throws(session: Session, c: Rules, thread: Thread) -> Session:
     """What a listener's exception comes to (JMS 8.7)."""
     policy, m, idle = c.on_exception, thread.message, session._replace(thread=None)
-    gives_back = policy in {ListenerException.REDELIVER, ListenerException.NEXT_MESSAGE}
+    gives_back = policy in {ListenerException.REDELIVER, ListenerException.RECOVER, ListenerException.NEXT_MESSAGE}
     if policy is ListenerException.ACKNOWLEDGE or (c.transacted and not gives_back):
         return _returned(session, c, thread)
     if c.transacted:
         return _without(idle, {m})._replace(transaction="failed")
+    if policy is ListenerException.RECOVER:  # nothing else is done before the library has recovered the session
+        return _marked_as(idle, m, "thrown")._replace(transaction="rolled_back")
     if not thread.live or not (c.auto or any(n == m for n, _ in session.unacknowledged)):
         return idle  # nothing is left to give back: its session is gone, or another acknowledgement has covered it
     if policy is ListenerException.REDELIVER:
