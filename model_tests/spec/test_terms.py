@@ -46,7 +46,7 @@ VOCABULARY = {
     terms.UnwindowedConfirm: "broker socket_write",
     terms.PreAcknowledgeBy: "client broker",
     terms.DupsOkAcknowledgement: "lazy automatic",
-    terms.PrefetchFreed: "on_delivery on_acknowledge",
+    terms.PrefetchFreed: "on_delivery on_acknowledge on_dispatch",
     terms.DeliveryCountFrom: "dispatch delivery acknowledgement",
     terms.Outcomes: "accepted rejected released undeliverable",
     terms.OutcomeScope: "message up_to",
@@ -114,7 +114,8 @@ def test_a_value_of_no_enumeration_is_refused_with_the_legal_ones(key: str, valu
 def test_a_boolean_is_true_or_false(key: str) -> None:
     assert [terms.parse_value(key, value) for value in ("true", "True", "TRUE", True)] == [True] * 4
     assert [terms.parse_value(key, value) for value in ("false", "False", False)] == [False] * 3
-    legal = "true, false, written, synced or nothing" if key.startswith("journal_sync") else "true or false"
+    more = {"journal_sync": "true, false, written, synced or nothing", "restart_marks": "true, false or maybe"}
+    legal = next((legal for start, legal in more.items() if key.startswith(start)), "true or false")
     for value in ("yes", "1", "", 1, 0, None):
         with pytest.raises(InputError, match=f"^{key} cannot be {value!r}; it is {legal}$"):
             terms.parse_value(key, value)
