@@ -89,7 +89,7 @@ def _rest(result: Result) -> Iterator[RenderableType]:
     found = result.findings
     yield ""
     faults = in_words([*found.faults, *found.of_calls]) if found.faults or found.of_calls else "none recorded"
-    read = [("history", shown(found.history)), ("read", _read(found)), ("faults", faults)]
+    read = [("history", shown(found.history)), ("read", _read(found)), *_ignored(found), ("faults", faults)]
     yield titled([*read, *_clocks(found)])
     yield Text("--all: reasons in full, settings, clocks, guarantees; --json: for machines", style="dim")
 
@@ -144,6 +144,7 @@ def _heading(result: Result, *, everything: bool) -> Table:
             ("configuration", setting),
             *_queues(found),
             ("read", f"{_read(found)} ({found.engine})"),
+            *_ignored(found),
             ("faults", faults),
             *_clocks(found),
             *_model(found),
@@ -156,6 +157,14 @@ def _read(found: Findings) -> str:
     counts = ((found.events, "event"), (found.messages, "message"), (found.parse_errors, "line"))
     events, messages, lines = (f"{number:,} {kind}{'' if number == 1 else 's'}" for number, kind in counts)
     return f"{events} of {messages}; {lines} unread"
+
+
+def _ignored(found: Findings) -> Iterator[tuple[str, str]]:
+    """The fields that were in the history and not read."""
+    if found.ignored:
+        names = in_words([quoted(name, _NAMED) for name in found.ignored[:_QUEUES]])
+        more = len(found.ignored) - _QUEUES
+        yield "ignored", f"fields that format 1 does not have: {names}{f' and {more:,} more' if more > 0 else ''}"
 
 
 _QUEUES = 10

@@ -50,7 +50,7 @@ OFFERED = {
     ("jms", "CLIENT_ACKNOWLEDGE"): set(),
     ("artemis", "INDIVIDUAL_ACKNOWLEDGE"): set(),
     ("solace", "AUTO_ACKNOWLEDGE"): set(),
-    ("rabbitmq", "CLIENT_ACKNOWLEDGE"): set(),
+    ("rabbitmq", "CLIENT_ACKNOWLEDGE"): {"settle_released", "settle_failed", "settle_rejected"},
 }
 
 

@@ -42,7 +42,8 @@ def _without(field: str) -> str:
 EVENT_NAMES = (
     "send, resend, confirmed, rejected, in_doubt, delivered, processed, failed, acknowledge, acknowledged, "
     "ack_in_doubt, begin, commit, committed, commit_in_doubt, rollback, rolled_back, recover, close, fault, "
-    "recovered, expired, dead_lettered, drained, journal_written, journal_synced, waiting, depth"
+    "recovered, expired, dead_lettered, drained, journal_written, journal_synced, waiting, depth, "
+    "returned, lease_expired, prepare, prepared"
 )
 FAULT_NAMES = (
     "broker_crash, broker_kill, producer_link_loss, consumer_link_loss, producer_crash, consumer_crash, "

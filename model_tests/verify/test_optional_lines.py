@@ -298,3 +298,19 @@ def test_a_bad_value_is_one_sentence(why: str, line: dict[str, Any], tmp_path: P
     found = verify.read(file)
     assert found.unreadable_count == 1
     assert str(found.unreadable[0]).startswith(f"line 2: {why}")
+
+
+@pytest.mark.parametrize("written", [as_lines, _as_gzip, as_parquet], ids=["lines", "gzip", "Parquet"])
+def test_a_field_that_there_is_not_is_named_once_and_ignored(
+    written: Callable[[Story, Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = Story(
+        "valid", f"{sent('m1', 'prio=9 colour=red')}{sent('m2', 'prio=9')}{used('m1', 'c')}{used('m2', 'c')}{DRAINED}"
+    )
+    file, configuration = written(story, tmp_path), SPEC.configure(story.profile, dict(story.settings))
+    found = _judged(file, story)
+    assert found.verdict == "valid"
+    assert found.as_json()["ignored_fields"] == ["colour", "prio"]
+    monkeypatch.setattr(chunks, "LINES_AT_ONCE", 200)
+    folded = verify.examine_path(file, SPEC, lambda _: configuration, skew=0)
+    assert folded.ignored == ("colour", "prio")

@@ -159,7 +159,8 @@ class _Pairing:
         kept = self._usable[first] & self._usable[second] & (first != second)
         kept[kept] = self._exact(first[kept], second[kept])
         if found.why is Why.HELD_BESIDE:
-            self._unheld = int((~kept).sum())
+            theirs = self._conformance.held[first] & self._conformance.held[second]
+            self._unheld = int((theirs & ~kept).sum())
         return _Candidates(found.why, first[kept], second[kept], found.transaction[kept])
 
     def _candidates(self) -> Iterator[_Candidates]:

@@ -395,6 +395,7 @@ def _examined_share(this: _Examination, *, hold: bool, assumed: Collection[Fault
         messages=counts.pop(MESSAGES),
         parse_errors=history.unreadable_count,
         unreadable=history.unreadable,
+        ignored=history.ignored,
         faults=events.faults(),
         of_calls=tuple(fault for fault in events.told_faults() if fault not in set(Fault)),
         actions=inferred_actions(events),

@@ -107,6 +107,7 @@ class Findings:
         unrecorded: what faults that nobody recorded explain or would explain; ``None`` if that was not asked.
         queues: the configurations of the queues that have one of their own, by name.
         parts: if there are such queues, the findings of each configuration, of which the others are the sums.
+        ignored: the names of fields that the format does not have, of which nothing was read.
         unshown: the events and fields that its source cannot show, and that something hangs on.
         imported: whether it was made of a log of another format, so that its lines are events and not lines of that.
         cost: what it took to find them.
@@ -134,6 +135,7 @@ class Findings:
     unrecorded: Unrecorded | None = None
     queues: Mapping[str, Configuration] = dataclasses.field(default_factory=dict)
     parts: tuple[Part, ...] = ()
+    ignored: tuple[str, ...] = ()
     unshown: tuple[str, ...] = ()
     imported: bool = False
     cost: Cost = dataclasses.field(default_factory=lambda: Cost(), compare=False)  # noqa: PLW0108 - it is defined below

@@ -65,6 +65,7 @@ class Result:
             "events": found.events,
             "messages": found.messages,
             "parse_errors": found.parse_errors,
+            **({"ignored_fields": list(found.ignored)} if found.ignored else {}),
             **({"cannot_show": list(found.unshown)} if found.unshown else {}),
             "unreadable": [dataclasses.asdict(each) for each in found.unreadable],
             "faults": [*(fault.value for fault in found.faults), *found.of_calls],

@@ -24,7 +24,7 @@ from ackfsm.verify.reading.gathered import Gathered, ReadLines, beyond
 from ackfsm.verify.reading.header import Header
 from ackfsm.verify.reading.lines import Parsed, parse_block
 from ackfsm.verify.reading.open import BLOCK, LONGEST_LINE, endless, input_errors, opened
-from ackfsm.verify.reading.parquet import columns_of, whole_rows
+from ackfsm.verify.reading.parquet import columns_of, not_of_the_format, whole_rows
 from ackfsm.verify.reading.plain_lines import LINES_PARSED_AT_ONCE, read_lines
 from ackfsm.verify.reading.read import headers_beside
 from ackfsm.verify.reading.scan import Text
@@ -133,6 +133,7 @@ def chunk_of(place: int, first_line: int | None, parts: Iterable[ReadLines], fil
         first_line=first_line,
         lines=gathered.lines,
         remarks=tuple(gathered.remarks),
+        ignored=frozenset(gathered.ignored),
         victims=tuple(gathered.victims),
         beyond=bool(gathered.remarks or (events is not None and beyond(events.numbers, _consumers(events)).any())),
     )
@@ -273,6 +274,7 @@ def _rows(source: Source, piece: _Piece) -> Iterator[ReadLines]:
         table = file.read_row_groups(groups, columns=columns, use_threads=False)
         lines = np.arange(len(table)) + (piece.first or 1)
         whole = functools.partial(file.read_row_groups, groups, columns=present)
+        yield ReadLines(None, (), 0, not_of_the_format(plain.schema_arrow))
         yield from read_rows(table, lines, source.part_of(piece.file), whole)
 
 

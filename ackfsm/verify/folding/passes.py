@@ -256,6 +256,7 @@ class Fold:
             unreadable=tuple(unreadable[:REPORTED]),
             unreadable_count=sum(each.unreadable_count for each in told),
             remarks=tuple(remark for each in told for remark in each.remarks),
+            ignored=tuple(sorted(frozenset[str]().union(*(each.ignored for each in told)))),
         )
 
     def _examined(self, history: History) -> Examined:

@@ -76,7 +76,7 @@ class Chunk:
         first_line: the number of the first line; ``None`` if they go on where the chunk before ends, and are numbered
             from 1 here.
         lines: how many there are.
-        remarks, victims: as :func:`ackfsm.verify.read` collects them.
+        remarks, victims, ignored: as :func:`ackfsm.verify.read` collects them.
         beyond: whether they tell what the fold does not know, so that all of the history has to be kept.
     """
 
@@ -88,6 +88,7 @@ class Chunk:
     lines: int = 0
     remarks: tuple[Remark, ...] = ()
     victims: tuple[NamedVictim, ...] = ()
+    ignored: frozenset[str] = frozenset()
     beyond: bool = False
 
 

@@ -42,11 +42,13 @@ class ReadLines:
         plain: those that are encoded at once; ``None`` if there is none.
         parsed: the others, in their order.
         lines: how many they all are.
+        ignored: the names of fields that the format does not have, beside those of ``parsed``.
     """
 
     plain: Encoded | None
     parsed: tuple[Parsed, ...]
     lines: int
+    ignored: frozenset[str] = frozenset()
 
 
 class Gathered:
@@ -59,6 +61,8 @@ class Gathered:
         self.remarks: list[Remark] = []
         self.victims: list[NamedVictim] = []
         self.lines = 0
+        self.ignored: set[str] = set()
+        """The names of fields that the format does not have."""
 
     def add(self, read: ReadLines, file: str) -> None:
         """Add what stands in the next lines of ``file``, as messages call it."""
@@ -69,6 +73,8 @@ class Gathered:
             self.victims += named_victims(parsed.events, parsed.lines, file)
             self.unreadable += parsed.unreadable[: REPORTED - len(self.unreadable)]
             self.unreadable_count += parsed.unreadable_count
+            self.ignored |= parsed.ignored
+        self.ignored |= read.ignored
         self.lines += read.lines
         self.columns += columns if read.plain is None else [_in_order_of_lines(columns)]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -36,6 +37,9 @@ _WITH_HEADERS = SCHEMA.append(pa.field(HEADER_KEY, pa.int64()))
 
 _BRACKETS = 100
 """How many opening brackets a line may have on the fast path; an event has one, and nesting is not bounded there."""
+
+_NAME = re.compile(rb'[{,]\s*"([^"\\]*)"\s*:')
+"""The name of a field, where it has no escapes."""
 
 _INT64 = range(-(2**63), 2**63)
 _BLANK = b" \t\r"
@@ -68,12 +72,14 @@ class Parsed:
         lines: the number of the line of each row.
         unreadable: the first few lines that are no events.
         unreadable_count: how many there are.
+        ignored: the names of fields that the format does not have.
     """
 
     events: pa.RecordBatch
     lines: Ints
     unreadable: tuple[ParseError, ...]
     unreadable_count: int
+    ignored: frozenset[str] = frozenset()
 
 
 def parse_block(data: bytes, first: int = 1, part: str | None = None) -> Parsed:
@@ -92,9 +98,17 @@ def _parsed(data: bytes, starts: Ints, ends: Ints, numbers: Ints, part: str | No
     starts, ends, numbers = starts[filled], ends[filled], numbers[filled]
     events = _at_once(data, starts, ends)
     if events is not None:
-        return drop_invalid(events, numbers, part=part)
-    lines = zip(starts.tolist(), ends.tolist(), numbers.tolist(), strict=True)
-    return _one_by_one(((number, data[start:end]) for start, end, number in lines), part)
+        parsed = drop_invalid(events, numbers, part=part)
+    else:
+        lines = zip(starts.tolist(), ends.tolist(), numbers.tolist(), strict=True)
+        parsed = _one_by_one(((number, data[start:end]) for start, end, number in lines), part)
+    return dataclasses.replace(parsed, ignored=_not_of_the_format(data))
+
+
+def _not_of_the_format(data: bytes) -> frozenset[str]:
+    """The names in ``data`` of fields that the format does not have, also of those inside the value of such a field."""
+    names = {name.decode(errors="replace") for name in set(_NAME.findall(data))}
+    return frozenset(names.difference(FIELDS, [HEADER_KEY]))
 
 
 def drop_invalid(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -16,7 +17,7 @@ from ackfsm.verify.events.arrays import Ints
 from ackfsm.verify.reading.header import Header, header_of_metadata
 from ackfsm.verify.reading.lines import ARROW, SCHEMA, Parsed, drop_invalid
 
-__all__ = ["columns_of", "parquet_header", "parse_parquet", "whole_rows"]
+__all__ = ["columns_of", "not_of_the_format", "parquet_header", "parse_parquet", "whole_rows"]
 
 ROWS = 1 << 17
 """How many rows are read at a time."""
@@ -52,8 +53,14 @@ def parse_parquet(file: pq.ParquetFile, name: str, part: str | None) -> Iterator
     present = columns_of(file.schema_arrow, name)
     row = 1
     for batch in file.iter_batches(batch_size=ROWS, columns=present):
-        yield whole_rows(batch, np.arange(row, row + len(batch)), part)
+        rows = whole_rows(batch, np.arange(row, row + len(batch)), part)
+        yield dataclasses.replace(rows, ignored=not_of_the_format(file.schema_arrow))
         row += len(batch)
+
+
+def not_of_the_format(schema: pa.Schema) -> frozenset[str]:
+    """The columns that the format does not have."""
+    return frozenset(schema.names).difference(FIELDS)
 
 
 def whole_rows(batch: pa.RecordBatch, lines: Ints, part: str | None) -> Parsed:

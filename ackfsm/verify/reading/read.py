@@ -35,6 +35,7 @@ class History:
         unreadable: the first few lines that are no events.
         unreadable_count: how many such lines there are.
         remarks: what was seen at rest, in the order of its lines.
+        ignored: the names of fields that the format does not have, in their order.
     """
 
     path: Path
@@ -43,6 +44,7 @@ class History:
     unreadable: tuple[ParseError, ...]
     unreadable_count: int
     remarks: tuple[Remark, ...] = ()
+    ignored: tuple[str, ...] = ()
 
 
 def read(path: str | Path) -> History:
@@ -72,6 +74,7 @@ def read(path: str | Path) -> History:
         unreadable=tuple(gathered.unreadable),
         unreadable_count=gathered.unreadable_count,
         remarks=tuple(gathered.remarks),
+        ignored=tuple(sorted(gathered.ignored)),
     )
 
 
