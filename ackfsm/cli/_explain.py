@@ -66,6 +66,7 @@ _OF_A_CHECK: Final[Mapping[str, str]] = MappingProxyType(
         "max_faults": "--max-faults",
         "actions": "--action",
         "without": "--without",
+        "strikes_while": "--while",
         "messages": "--messages",
         "consumers": "--consumers",
         "one_session": "--one-session",
