@@ -20,7 +20,8 @@ _INTRODUCTION: Final = """\
 The project began with five texts of vendors. Here is each of their sentences in our own words, with its line in the
 document and what carries it: the claims that prove it (`ackfsm claims --id C01`), rows of the machines, settings,
 events, names, numbers and interfaces of systems (`ackfsm where WORD`, [systems](systems/README.md)), promises,
-anomalies, computations of `ackfsm.throughput`, tests and pages. Where a sentence does not hold, a run of the tables shows it.
+anomalies, computations of `ackfsm.throughput`, tests and pages. Where a sentence does not hold, a run of the tables
+shows that.
 """
 
 _KINDS: Final = {

@@ -130,15 +130,6 @@ def test_what_settles_a_delivery_decides_how_many_go_at_a_time(mode: str, settle
     assert plan(Workload(rtt=MILLISECOND, processing_time=MILLISECOND), found).deliver.rate.is_exact is exact
 
 
-def test_a_commit_that_waits_for_no_sync_is_faster() -> None:
-    work = dataclasses.replace(SEED, sync_time=2 * MILLISECOND)
-    synced, unsynced = [
-        exactly(planned(work, "artemis", ack_mode="SESSION_TRANSACTED", journal_sync_transactional=synced).publish.rate)
-        for synced in (True, False)
-    ]
-    assert 1 / synced - 1 / unsynced == work.sync_time
-
-
 def test_where_syncs_of_two_sides_meet_only_bounds_are_known() -> None:
     found = planned(dataclasses.replace(SEED, sync_time=MILLISECOND))
     assert found.publish.rate.is_exact
