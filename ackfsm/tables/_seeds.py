@@ -19,6 +19,17 @@ _Path: TypeAlias = tuple[str | int, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Refutation:
+    """The run that shows that a sentence does not hold: its ``steps`` with these ``settings`` and ``faults``."""
+
+    because: str
+    shows: str
+    settings: Mapping[str, Any]
+    faults: tuple[str, ...]
+    steps: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence of a seed document in our own words.
 
@@ -28,12 +39,14 @@ class Sentence:
         carriers: what carries it, by kind (``claims``, ``rows``, ``settings``, ``names`` …), each as it is written
             there; a name of a system is ``SYSTEM NAME``.
         aside: why nothing has to carry it, where it says nothing of messages; else empty.
+        refuted_by: what shows that it does not hold, if it does not.
     """
 
     lines: tuple[int, int]
     says: str
     carriers: Mapping[str, tuple[str, ...]]
     aside: str
+    refuted_by: Refutation | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,8 +64,13 @@ def read_seeds(document: Document) -> tuple[Seed, ...]:
 
 
 def _sentence(data: Mapping[str, Any]) -> Sentence:
-    carriers = {kind: tuple(_named(data[kind])) for kind in data if kind not in {"at", "says", "aside"}}
-    return Sentence(_lines(data["at"]), data["says"], carriers, data.get("aside", ""))
+    carriers = {kind: tuple(_named(data[kind])) for kind in data if kind not in {"at", "says", "aside", "refuted_by"}}
+    refuted_by = _refutation(data["refuted_by"]) if "refuted_by" in data else None
+    return Sentence(_lines(data["at"]), data["says"], carriers, data.get("aside", ""), refuted_by)
+
+
+def _refutation(data: Mapping[str, Any]) -> Refutation:
+    return Refutation(data["because"], data["shows"], data["in"], tuple(data["faults"]), tuple(data["steps"]))
 
 
 def _named(carriers: Any) -> Iterator[str]:

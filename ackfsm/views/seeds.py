@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import posixpath
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -19,7 +20,8 @@ _INTRODUCTION: Final = """\
 The project began with five texts of vendors. Here is each of their sentences in our own words, with its line in the
 document and what carries it: the claims that prove it (`ackfsm claims --id C01`), rows of the machines, settings,
 events, names, numbers and interfaces of systems (`ackfsm where WORD`, [systems](systems/README.md)), promises,
-anomalies, computations of `ackfsm.throughput`, tests and pages.
+anomalies, computations of `ackfsm.throughput`, tests and pages. Where a sentence does not hold, a run of the tables
+shows that.
 """
 
 _KINDS: Final = {
@@ -60,7 +62,14 @@ def _lines(one: Sentence) -> str:
 
 def _carried(one: Sentence) -> str:
     told = [f"{name} {', '.join(_shown(kind, one))}" for kind, name in _KINDS.items() if kind in one.carriers]
-    return "; ".join([*told, *([f"nothing: {one.aside}"] if one.aside else [])])
+    return "; ".join([*_refuted(one), *told, *([f"nothing: {one.aside}"] if one.aside else [])])
+
+
+def _refuted(one: Sentence) -> Iterator[str]:
+    if (found := one.refuted_by) is not None:
+        settings = ", ".join(f"{key}={value}" for key, value in found.settings.items())
+        run = f"{code(found.shows)} with {code(settings)}: {code(' → '.join(found.steps))}"
+        yield f"**does not hold**: {found.because} ({run})"
 
 
 def _shown(kind: str, one: Sentence) -> Iterator[str]:
@@ -89,6 +98,7 @@ def seeds_json(seeds: Sequence[Seed]) -> list[dict[str, object]]:
                     "says": one.says,
                     "carriers": {kind: list(names) for kind, names in one.carriers.items()},
                     "aside": one.aside or None,
+                    **({"refuted_by": dataclasses.asdict(one.refuted_by)} if one.refuted_by else {}),
                 }
                 for one in seed.sentences
             ],

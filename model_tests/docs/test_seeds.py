@@ -12,10 +12,12 @@ import pytest
 
 from ackfsm import claims, tables
 from ackfsm.cli import main
+from ackfsm.explore import perform
 from ackfsm.lookup import Lookup
+from ackfsm.network import Bounds, compose, observers_named
 from ackfsm.tables import Seed, Sentence, Specification
 from ackfsm.tables._seeds import check_seeds
-from ackfsm.terms import SpecError
+from ackfsm.terms import Fault, SpecError
 from ackfsm.views import systems
 from ackfsm.views.seeds import seeds_page
 from model_tests.support.places import PROJECT
@@ -75,6 +77,25 @@ def test_a_sentence_has_a_carrier_or_says_nothing_of_messages() -> None:
     for seed, sentence in sentences():
         assert bool(sentence.carriers) != bool(sentence.aside), (seed, sentence.says)
         assert sentence.lines[0] <= sentence.lines[1], (seed, sentence.says)
+
+
+REFUTED = [sentence for _, sentence in sentences() if sentence.refuted_by is not None]
+
+
+@pytest.mark.parametrize("sentence", REFUTED, ids=lambda each: str(each.lines[0]))
+def test_what_refutes_a_sentence_can_be_performed_and_is_on_the_page(sentence: Sentence) -> None:
+    found = sentence.refuted_by
+    assert found is not None
+    bounds = Bounds(faults=frozenset(map(Fault, found.faults)), max_faults=len(found.faults))
+    configuration = shipped().configure(None, found.settings)
+    network = compose(shipped(), configuration, bounds, observers_named(shipped(), {found.shows}))
+    perform(network, found.shows, found.steps)  # raises if it cannot be
+    assert f"**does not hold**: {found.because}" in seeds_page(seeds())
+    assert " → ".join(found.steps) in seeds_page(seeds())
+
+
+def test_one_sentence_does_not_hold() -> None:
+    assert [sentence.lines for sentence in REFUTED] == [(39, 39)]
 
 
 def test_few_sentences_say_nothing_of_messages() -> None:

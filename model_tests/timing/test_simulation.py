@@ -55,6 +55,15 @@ def test_c05_throughput_grows_with_the_transaction(model: EngineModel) -> None:
     assert rates == sorted(rates)
 
 
+def test_c42_a_commit_that_waits_for_no_sync_is_faster(model: EngineModel) -> None:
+    work = Workload(rtt=MILLISECOND, sync_time=2 * MILLISECOND)
+    synced, unsynced = [
+        ran(model, work, 200, "artemis", apart=True, ack_mode="SESSION_TRANSACTED", journal_sync_transactional=each)
+        for each in (True, False)
+    ]
+    assert 2 * synced.publish < unsynced.publish
+
+
 def test_c19_the_timer_answers_a_publisher_who_does_not_reach_the_threshold(model: EngineModel) -> None:
     work = Workload(rtt=MILLISECOND, rate=Fraction(10))
     found = ran(model, work, 300, "solace", publish_window=50)
