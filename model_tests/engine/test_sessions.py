@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from ackfsm.engine import Broker, Consumer, Session, Timed
+from ackfsm.terms import Destination
 from model_tests.support.engine.calls import Calls, shared_wiring
 from model_tests.support.engine.counts import assert_counted
 from model_tests.support.engine.settings import effort, paces
@@ -37,10 +38,18 @@ class Engine(RuleBasedStateMachine):
         self.got: list[str] = []
         self.durable = False
 
-    @initialize(profile=st.sampled_from(_PROFILES), pace=paces(), seed=st.integers(0, 1000), durable=st.booleans())
-    def start(self, profile: str, pace: str, seed: int, durable: bool) -> None:  # noqa: FBT001 - Hypothesis calls by name
-        self.durable = durable
-        settings = f"max_delivery_attempts=0, {_DURABLE}" if durable else "max_delivery_attempts=0, prefetch=2"
+    @initialize(
+        profile=st.sampled_from(_PROFILES),
+        pace=paces(),
+        seed=st.integers(0, 1000),
+        durable=st.booleans(),
+        destination=st.sampled_from(Destination),
+        prefetch=st.sampled_from((0, 1, 2, 5)),
+    )
+    def start(self, profile: str, pace: str, seed: int, durable: bool, destination: str, prefetch: int) -> None:  # noqa: FBT001, PLR0913, PLR0917 - Hypothesis calls by name
+        self.durable = durable and destination != Destination.NON_DURABLE_SUBSCRIPTION
+        settings = f"max_delivery_attempts=0, destination={str(destination)!r}, prefetch={prefetch}"
+        settings += f", {_DURABLE}" if durable else ""
         self.do(
             f"broker = Broker({profile!r}, pace={pace}, seed={seed}, history=True, specification=shipped(), {settings})"
         )

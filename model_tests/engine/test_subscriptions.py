@@ -6,6 +6,7 @@ What a consumer may get is told here with a number: that of the subscription, wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -23,8 +24,9 @@ PACES: list[Callable[[], Scheduler]] = [AtOnce, Timed, Shuffled]
 ENDS = ["close", "crash", "lose"]
 
 
-def topic(pace: Scheduler, destination: str = "non_durable_subscription", **settings: object) -> Broker:
-    chosen = {"ack_mode": "AUTO_ACKNOWLEDGE", "consumption": "receive", "send_mode": "blocking", **settings}
+def topic(pace: Scheduler, destination: str = "non_durable_subscription", **settings: Any) -> Broker:
+    chosen: dict[str, Any] = {"ack_mode": "AUTO_ACKNOWLEDGE", "consumption": "receive", "send_mode": "blocking"}
+    chosen |= settings
     return Broker("jms", specification=shipped(), pace=pace, destination=destination, history=True, **chosen)
 
 

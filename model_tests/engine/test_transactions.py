@@ -13,6 +13,7 @@ from ackfsm.engine import (
     AtOnce,
     Broker,
     JMSException,
+    Message,
     OutcomeUnknown,
     Session,
     Shuffled,
@@ -264,3 +265,21 @@ def test_a_commit_whose_session_is_gone_is_resolved_at_a_restart(fault: str, whe
     while consumer.receive() is not None:
         receiver.commit()
     broker.drained()
+
+
+@pytest.mark.parametrize("mode", ["PERSISTENT", "NON_PERSISTENT"])
+@pytest.mark.parametrize("pace", [AtOnce, Timed, Shuffled])
+def test_a_commit_gives_a_consumer_with_a_bound_its_next_message(pace: Callable[[], Scheduler], mode: str) -> None:
+    heard: list[Message] = []
+    broker = broker_of("rabbitmq", pace=pace(), delivery_mode=mode, prefetch=1, consumption="listener")
+    session = broker.connect().session("SESSION_TRANSACTED")
+    session.consumer("q", listener=heard.append)
+    with broker.connect().session("SESSION_TRANSACTED") as sender:
+        for _ in range(3):
+            sender.producer("q").send(b"")
+        sender.commit()
+    for _ in range(3):
+        while broker.loop.step():
+            pass
+        session.commit()
+    assert len(heard) == 3

@@ -79,6 +79,7 @@ class EventEffects:
         yield Event.DELIVERED_FLAGGED, self._delivery_effect(redelivered=True)
         yield Event.SETTLE, self._settled
         yield Event.REQUEUE, self._settled
+        yield Event.CREDIT_RETURNED, self._credit_freed
         yield Event.RECOVER, self._deliveries_requeued
         yield Event.CONSUMER_ROLLBACK, self._deliveries_requeued
         yield Event.PRODUCER_LINK_UP, self._outages.over

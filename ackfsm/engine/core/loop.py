@@ -167,7 +167,8 @@ class RunLoop:
             wake for wake, roles in self._group_wakers if any(copy.group(role).facts.enabled for role in roles)
         )
         effects += (self._unblock,) if copy in self._blocked_by else ()
-        return (*effects, self._discard_finished) if copy.is_finished else effects
+        over = copy.is_finished and Agent.BROKER not in facts.agents  # a place within a bound may have to be given back
+        return (*effects, self._discard_finished) if over else effects
 
     def _followups_for(self, facts: StateFacts) -> Iterator[Effect]:
         """Effects for the events that a copy was refused, or that take time."""

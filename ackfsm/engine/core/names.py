@@ -65,6 +65,7 @@ class Event(enum.StrEnum):
     RECOVER = "recover"
     CONSUMER_COMMIT_CALLED = "consumer_commit_called"
     CONSUMER_ROLLBACK = "consumer_rollback"
+    CREDIT_RETURNED = "credit_returned"
     EXECUTE_CONSUMER_COMMIT = "execute_consumer_commit"
     DEAD_LETTERED = "dead_lettered"
     DESTROYED = "destroyed"
