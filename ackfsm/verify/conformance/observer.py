@@ -52,7 +52,9 @@ _DECIDED_BEFORE: Final = MappingProxyType({"outcome_forgotten": Event.RESEND.val
 """What an application decides without a line, and the line of what it does then."""
 
 _ACTIONS: Final = (
-    frozenset({"recover", "rollback", "consumer_close", "consumer_cancel", "send_timed_out", "returned", "lease_expired"})
+    frozenset(
+        {"recover", "rollback", "consumer_close", "consumer_cancel", "send_timed_out", "returned", "lease_expired"}
+    )
     | _DECIDED_BEFORE.keys()
     | _OUTCOMES
 )
@@ -70,9 +72,16 @@ But what an application holds and has not acknowledged is in flight, of which a 
 """
 
 _REPORTS: Final = frozenset(
-    {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost", "processed_in_vain"}
+    {
+        "ack_in_doubt",
+        "commit_failed",
+        "consumer_commit_failed",
+        "rollback_returned",
+        "transaction_lost",
+        "processed_in_vain",
+    }
 )
-"""What only tells that something is over or has failed, or of work in vain: a process may end without writing it down."""
+"""What only tells that something is over, has failed or was in vain: a process may end without writing it down."""
 
 _LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUMER_CRASH.value: Lane.CONSUMER}
 

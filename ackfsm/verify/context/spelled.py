@@ -11,7 +11,7 @@ import functools
 import numpy as np
 import pyarrow.compute as pc
 
-from ackfsm.history_format import BROKER, TELLERS, VOCABULARY, Event
+from ackfsm.history_format import BROKER, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.expand import NEVER, covering, first_covering_ack
 from ackfsm.verify.context.sends import sends_of
