@@ -101,6 +101,7 @@ def test_the_command_says_so_and_what_it_says_of_the_configuration_stays(capsys:
     assert cli.main([*COMMAND, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     (small,) = told.pop("small_bounds")
+    assert told.pop("of_what_was_confirmed") == {"at_least_once": False}
     assert told == asked(SWALLOWS).as_json() | {"seconds": told["seconds"]}
     assert (small["setting"], small["value"], small["tried"]) == ("prefetch", 500, {"prefetch": 1})
     assert (small["conjectured_messages"], small["anomalies"]["loss"]["reachable"]) == (501, True)
