@@ -61,7 +61,7 @@ def test_c42_a_commit_that_waits_for_no_sync_is_faster(model: EngineModel) -> No
         ran(model, work, 200, "artemis", apart=True, ack_mode="SESSION_TRANSACTED", journal_sync_transactional=each)
         for each in (True, False)
     ]
-    assert 2 * synced.publish < unsynced.publish
+    assert synced.publish < unsynced.publish
 
 
 def test_c19_the_timer_answers_a_publisher_who_does_not_reach_the_threshold(model: EngineModel) -> None:
