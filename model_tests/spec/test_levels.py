@@ -211,6 +211,14 @@ def test_an_engine_that_answers_before_it_writes_loses_what_it_answered(fault: s
     assert [left_in_the_queue(level, fault, tmp_path, mode) for level in (True, "written", False)] == [3, 3, 0]
 
 
+def test_an_engine_knows_the_id_of_a_message_that_is_not_written_yet() -> None:
+    broker = broker_of(duplicate_detection=True, journal_sync_non_transactional=False)
+    producer = broker.connect().session().producer("in")
+    for _ in range(2):
+        assert producer.send(duplicate_id=b"once").outcome is Outcome.CONFIRMED
+    assert broker.queue("in").length == 1
+
+
 def test_an_engine_that_confirms_an_acknowledgement_before_it_writes_gives_the_message_again(tmp_path: Path) -> None:
     def again(level: object) -> bool:
         settings: dict[str, Any] = {**ACKNOWLEDGED, NON_TRANSACTIONAL: level}

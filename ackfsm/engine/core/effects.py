@@ -55,7 +55,7 @@ class EventEffects:
         yield Machine.ENTRY, Entry.NOT_RECOVERED, Queue.lose
         yield Machine.ENTRY, Entry.DISCARDED, Queue.leave
         yield Machine.ACK_RECORD, Record.DURABLE, self._dead_letters.complete_move
-        for known in (DuplicateId.UNSYNCED, DuplicateId.KNOWN):
+        for known in (DuplicateId.UNWRITTEN, DuplicateId.UNSYNCED, DuplicateId.KNOWN):
             yield Machine.DUPLICATE_ID, known, queues.remember_id
         yield Machine.DUPLICATE_ID, DuplicateId.UNKNOWN, queues.forget_id
 

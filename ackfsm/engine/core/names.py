@@ -136,6 +136,7 @@ class DuplicateId(enum.StrEnum):
     """States of the machine ``duplicate_id``."""
 
     UNKNOWN = "unknown"
+    UNWRITTEN = "unwritten"
     UNSYNCED = "unsynced"
     KNOWN = "known"
 
