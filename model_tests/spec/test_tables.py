@@ -395,7 +395,7 @@ count:
         ({"publish_window": 50, "confirm_threshold": 17, "prefetch": 5}, None, None, (50, 17, 5, None)),
         ({"max_delivery_attempts": 2}, 1, 1, (None, None, None, 2)),
         ({"max_delivery_attempts": 3}, 1, 1, (None, None, None, None)),
-        ({"max_delivery_attempts": 10}, 1, None, (None, None, None, 3)),
+        ({"max_delivery_attempts": 10}, 1, None, (None, None, None, 10)),
     ],
 )
 def test_what_a_check_cannot_reach_is_not_counted(
