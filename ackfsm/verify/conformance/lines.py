@@ -117,7 +117,7 @@ class Lines:
         self.broken = events.errs == 1
         self.producers = _producers(events)
         sends = events.places(Event.SEND, Event.RESEND)
-        self._senders = _Pairs(events.message[sends], events.process[sends])
+        self.senders = _Pairs(events.message[sends], events.process[sends])
         self.queues = _queues(events)
         self.modes = modes_of(events)
         self.deliveries = events.places(Event.DELIVERED)
@@ -184,8 +184,8 @@ class Lines:
 
     def sent_by(self, messages: Ints, process: int) -> tuple[Ints, Ints]:
         """Those of ``messages`` that ``process`` sent, and for each how many processes did."""
-        its = messages[self._senders.hold(messages, np.full(len(messages), process))]
-        return its, np.bincount(self._senders.of(its)[0], minlength=len(its))
+        its = messages[self.senders.hold(messages, np.full(len(messages), process))]
+        return its, np.bincount(self.senders.of(its)[0], minlength=len(its))
 
     def beside(self, messages: Ints, processes: Collection[int]) -> tuple[Ints, Ints]:
         """Which of ``processes`` consume beside those who were handed a message, if the consumers of its queue are few.
@@ -216,7 +216,7 @@ class Lines:
         """
         this = copy.copy(self)
         this.producers = np.where(self.producers[first] == self.producers[second], self.producers[first], NOBODY)
-        this._senders = _Pairs(np.arange(len(first)), this.producers)
+        this.senders = _Pairs(np.arange(len(first)), this.producers)
         this.queues, this.modes = self.queues[first], self.modes[first]
         pairs, processes = zip(*(self.handed.of(its) for its in (first, second)), strict=True)
         this.handed = _Pairs(np.concatenate(pairs), np.concatenate(processes))

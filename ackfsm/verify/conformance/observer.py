@@ -66,9 +66,16 @@ But what an application holds and has not acknowledged is in flight, of which a 
 """
 
 _REPORTS: Final = frozenset(
-    {"ack_in_doubt", "commit_failed", "consumer_commit_failed", "rollback_returned", "transaction_lost", "processed_in_vain"}
+    {
+        "ack_in_doubt",
+        "commit_failed",
+        "consumer_commit_failed",
+        "rollback_returned",
+        "transaction_lost",
+        "processed_in_vain",
+    }
 )
-"""What only tells that something is over or has failed, or of work in vain: a process may end without writing it down."""
+"""What only tells that something is over or has failed, or was in vain: a process may end without writing it down."""
 
 _LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUMER_CRASH.value: Lane.CONSUMER}
 

@@ -145,7 +145,9 @@ class _Clients:
         there = self._everybody(fault)
         hit, suspected = found.hit & there, found.suspected & there
         if hit or suspected:
-            yield dataclasses.replace(found, kind=fault.value, hit=hit, suspected=suspected, queue=ABSENT, unheard=False)
+            yield dataclasses.replace(
+                found, kind=fault.value, hit=hit, suspected=suspected, queue=ABSENT, unheard=False
+            )
 
     def _everybody(self, fault: Fault) -> frozenset[int]:
         return self._consumers if fault in OF_CONSUMERS else self._producers
