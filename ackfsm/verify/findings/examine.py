@@ -585,9 +585,12 @@ def _stuck(
 
 
 def _keeps_what_failed(specification: Specification, configuration: Configuration) -> bool:
-    """Whether nothing gives back what an application failed with, until it recovers or closes its session (JMS 8.7)."""
+    """Whether an application that failed with a message is the one to recover or close its session (JMS 8.7).
+
+    What a library swallows is given back by nobody, which the search finds too.
+    """
     if configuration.consumption is Consumption.LISTENER:
-        return configuration.listener_exception in {ListenerException.NEXT_MESSAGE, ListenerException.SWALLOW}
+        return configuration.listener_exception is ListenerException.NEXT_MESSAGE
     environment = specification.environment(configuration)
     return not specification.conditions["offers_failed_and_rejected"].holds(environment)
 
