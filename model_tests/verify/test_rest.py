@@ -57,7 +57,8 @@ CASES: dict[str, tuple[str, int, tuple[str, ...], str | None]] = {
     "in flight though acknowledged": (f"{DONE}; {FLYING}", 1, ("m1",), None),
     "in flight and the call waits": (f"{DONE}; c waiting error=acknowledge; {FLYING}", 1, ("m1",), None),
     "not acknowledged by the application": (f"{TAKEN}; {FLYING}", 0, (), None),
-    "failed and kept": (f"{TAKEN}; c failed m1; {FLYING}", 1, ("m1",), None),
+    "failed and kept by the application": (f"{TAKEN}; c failed m1; {FLYING}", 0, (), None),
+    "failed and given back by a close": (f"{TAKEN}; c failed m1; c close; {FLYING}", 1, ("m1",), None),
     "in flight for a while": (f"{DONE}; {FLYING}; {EMPTY}", 0, (), None),
     "in flight, one of two": (f"{DONE}; p send m2 queue=q; {FLYING}", 1, (), None),
     "ready, and nobody waits": (f"{SENT}; {READY}", 0, (), None),
@@ -106,7 +107,10 @@ def test_a_message_that_a_call_waits_for_is_none_that_was_sent(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("settings", "verdict"),
-    [({}, "invalid"), ({"consumption": "listener", "listener_exception": "swallow"}, "unknown")],
+    [
+        ({"consumption": "listener", "listener_exception": "redeliver"}, "invalid"),
+        ({"consumption": "listener", "listener_exception": "swallow"}, "unknown"),
+    ],
 )
 def test_it_is_allowed_where_the_search_reaches_it(settings: dict[str, Any], verdict: str, tmp_path: Path) -> None:
     """What a listener swallows is acknowledged by nobody; unknown is then only what became of it, as it is left."""

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, OutcomeScope
+from ackfsm.terms import Anomaly, Configuration, Consumption, Fault, ListenerException, OutcomeScope
 from ackfsm.verify.conformance.explain import Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lines import modes_of
@@ -592,9 +592,21 @@ def _stuck(
         history.events,
         history.remarks,
         by_library=configuration is not None and acknowledges_by_library(specification, configuration),
+        keeps_failed=configuration is not None and _keeps_what_failed(specification, configuration),
         needs_every_line=specification.properties[Anomaly.STUCK].needs_every_line,
         concerns=concerns,
     )
+
+
+def _keeps_what_failed(specification: Specification, configuration: Configuration) -> bool:
+    """Whether an application that failed with a message is the one to recover or close its session (JMS 8.7).
+
+    What a library swallows is given back by nobody, which the search finds too.
+    """
+    if configuration.consumption is Consumption.LISTENER:
+        return configuration.listener_exception is ListenerException.NEXT_MESSAGE
+    environment = specification.environment(configuration)
+    return not specification.conditions["offers_failed_and_rejected"].holds(environment)
 
 
 def _open_ends(

@@ -65,17 +65,19 @@ class _Part:
     unknown: str | None = None
 
 
-def stuck(
+def stuck(  # noqa: PLR0913 - what was seen, and what of it is owed
     events: Events,
     remarks: Sequence[Remark],
     *,
     by_library: bool,
+    keeps_failed: bool,
     needs_every_line: bool,
     concerns: Callable[[str | None], bool],
 ) -> Stuck:
     """Which messages were stuck, as far as ``remarks`` tell, in the queues that ``concerns`` names.
 
-    ``by_library`` says whether the library acknowledges by itself, so that no application owes an acknowledgement.
+    ``by_library`` says whether the library acknowledges by itself, so that no application owes an acknowledgement,
+    ``keeps_failed`` whether a session keeps what its application failed to process, which then is to recover it.
     """
     seen = _Seen(events, remarks)
     waiting = [each for each in remarks if each.event == Event.WAITING and not seen.returned(each)]
@@ -84,7 +86,9 @@ def stuck(
     receivers = [each for each in waiting if each.error == Call.RECEIVE]
     parts = [part for each, part in calls if concerns(each.queue or seen.queue_of(part.messages))]
     parts += [
-        seen.depth(each, known, receivers, by_library=by_library) for each in seen.last_depths() if concerns(each.queue)
+        seen.depth(each, known, receivers, by_library=by_library, keeps_failed=keeps_failed)
+        for each in seen.last_depths()
+        if concerns(each.queue)
     ]
     messages = frozenset[str]().union(*(part.messages for part in parts))
     reasons = dict.fromkeys(part.unknown for part in parts if part.unknown is not None)
@@ -184,11 +188,19 @@ class _Seen:
             if not (later & here & others).any():
                 yield each
 
-    def depth(self, depth: Remark, known: frozenset[str], receivers: Sequence[Remark], *, by_library: bool) -> _Part:
+    def depth(
+        self,
+        depth: Remark,
+        known: frozenset[str],
+        receivers: Sequence[Remark],
+        *,
+        by_library: bool,
+        keeps_failed: bool,
+    ) -> _Part:
         """What of a queue is in flight although nobody has it, or ready although somebody waits for it."""
         if any(begin <= depth.t < end for begin, end in self._outages):
             return _Part(unknown=_UNREPAIRED)
-        owed, candidates = self._held(depth, by_library=by_library)
+        owed, candidates = self._held(depth, by_library=by_library, keeps_failed=keeps_failed)
         candidates -= known
         flying = max(0, (depth.delivery_count or 0) - len(owed) - len(known & self._in_queue(depth.queue)))
         ready = (depth.position or 0) if any(each.queue in {None, depth.queue} for each in receivers) else 0
@@ -202,7 +214,7 @@ class _Seen:
             named &= self._events.queue == self._codes["queue"].get(queue, NEVER)
         return self._names(self._events.message[named].tolist())
 
-    def _held(self, depth: Remark, *, by_library: bool) -> tuple[frozenset[str], frozenset[str]]:
+    def _held(self, depth: Remark, *, by_library: bool, keeps_failed: bool) -> tuple[frozenset[str], frozenset[str]]:
         """The messages of a queue that applications did not acknowledge, and those that the broker may hold beside."""
         events = self._events
         here = self._in_queue(depth.queue)
@@ -210,7 +222,7 @@ class _Seen:
         last = np.full(events.count_of("message"), -1, np.int64)
         last[events.message[deliveries]] = np.arange(len(deliveries))
         last = last[last >= 0]
-        done = _first_done(events, deliveries)[last] != NEVER
+        done = _first_done(events, deliveries, keeps_failed=keeps_failed)[last] != NEVER
         answered = covering(events, events.places(Event.ACKNOWLEDGED))[last] != NEVER
         message = events.message[deliveries[last]]
         gone = self._names(events.message[events.places(Event.EXPIRED, Event.DEAD_LETTERED, Event.REJECTED)].tolist())
@@ -218,10 +230,10 @@ class _Seen:
         return owed, here - gone - owed - self._names(message[answered].tolist())
 
 
-def _first_done(events: Events, deliveries: Ints) -> Ints:
+def _first_done(events: Events, deliveries: Ints, *, keeps_failed: bool) -> Ints:
     """For each delivery the first row after which its application owes nothing for it."""
     ends = events.places(Event.COMMIT, Event.ROLLBACK)
-    failed = events.places(Event.FAILED)
+    failed = events.places(*([] if keeps_failed else [Event.FAILED]))
     given_up = np.union1d(events.places(Event.RECOVER), events.closes_of_sessions())
     first: Ints = np.minimum.reduce(
         [
