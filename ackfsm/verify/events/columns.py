@@ -73,7 +73,7 @@ class Events:
     def closes_of_sessions(self) -> Ints:
         """The rows of ``close`` that close a session, and not one of its consumers, which names its queue."""
         closes = self.places(Event.CLOSE)
-        return closes[(self.queue[closes] == ABSENT) | (self.errs[closes] == 1)]
+        return np.asarray(closes[(self.queue[closes] == ABSENT) | (self.errs[closes] == 1)])
 
     def faults(self) -> tuple[Fault, ...]:
         """The kinds of faults that were recorded, in the order of :class:`Fault`; without those of one call."""
