@@ -319,7 +319,7 @@ SIZES: list[Size] = [
     ("jms", {}, 2, 0, 296, 681),
     ("jms", {}, 2, 1, 14957, 40093),
     ("solace", {}, 2, 0, 2775, 9470),
-    ("artemis", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}, 2, 1, 24262, 65678),
+    ("artemis", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}, 2, 1, 24208, 65617),
     ("ems", {"resend_in_doubt": True}, 1, 2, 244016, 836432),
     ("jms", {"ack_mode": "PRE_ACKNOWLEDGE", "block_on_acknowledge": True}, 1, 1, 1145, 2728),
     ("jms", {"ack_mode": "PRE_ACKNOWLEDGE", "block_on_acknowledge": False}, 1, 1, 1743, 4642),
@@ -335,7 +335,7 @@ SIZES: list[Size] = [
     ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE", "prefetch": 1}, 2, 1, 12969, 31752),
     ("solace", {"publish_window": 1, "ack_event_mode": "WINDOWED", "resend_in_doubt": False}, 2, 1, 22655, 72699),
     ("artemis", {"resend_in_doubt": True, "duplicate_detection": True}, 1, 1, 2358, 5066),
-    ("artemis", {"max_delivery_attempts": 2}, 1, 2, 8167, 24032),
+    ("artemis", {"max_delivery_attempts": 2}, 1, 2, 8267, 24274),
 ]
 
 
