@@ -563,7 +563,7 @@ def _cut_off(s: System, k: int) -> System:
     return s
 
 
-def _throws(session: Session, c: Rules, thread: Thread) -> Session:
+def _throws(session: Session, c: Rules, thread: Thread) -> Session:  # noqa: PLR0911 - a case each
     """What a listener's exception comes to (JMS 8.7)."""
     policy, m, idle = c.on_exception, thread.message, session._replace(thread=None)
     gives_back = policy in {ListenerException.REDELIVER, ListenerException.RECOVER, ListenerException.NEXT_MESSAGE}
