@@ -54,10 +54,7 @@ SETTINGS: Mapping[str, Sequence[object]] = {
     "restart_marks_redelivered": [False, False, True, "maybe"],
     "listener_exception": list(ListenerException),
     "rollback_requeues": [True, False],
-    "delivery_count_from": [
-        DeliveryCountFrom.DISPATCH,
-        DeliveryCountFrom.DELIVERY,
-    ],  # the third asks which is the first
+    "delivery_count_from": [DeliveryCountFrom.DISPATCH, DeliveryCountFrom.DELIVERY],  # not which was first
 }
 """What is drawn, with what weight."""
 

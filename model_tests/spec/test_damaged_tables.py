@@ -275,7 +275,7 @@ DAMAGES = {
     "an unknown event elsewhere": damage(
         BROKER,
         "entry reacts to 'setle'; declare it in events.yaml",
-        ("    settle, requeue:", f"    {HERE}settle, setle, requeue:"),
+        ("    settle, requeue, withdraw:", f"    {HERE}settle, setle, requeue, withdraw:"),
     ),
     "an event of no relation": damage(
         BROKER,
