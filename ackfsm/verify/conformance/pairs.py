@@ -211,7 +211,13 @@ class _Pairing:
         latest = np.maximum.accumulate(np.where(np.maximum.accumulate(key) == key, np.arange(len(key)), 0))
         found = []
         for before in (np.arange(len(row)) - 1, np.append(-1, latest[:-1])[: len(row)]):
-            both = (before >= 0) & (queue[before] == queue) & (consumer[before] != consumer) & (end[before] > row)
+            both = (
+                (before >= 0)
+                & (queue != ABSENT)
+                & (queue[before] == queue)
+                & (consumer[before] != consumer)
+                & (end[before] > row)
+            )
             found.append((events.message[row[before[both]]], events.message[row[both]]))
         first, second = (np.concatenate(each).astype(np.int64) for each in zip(*found, strict=True))
         return first, second
