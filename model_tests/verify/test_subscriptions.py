@@ -18,6 +18,7 @@ SETTINGS = {"destination": "non_durable_subscription", "ack_mode": "AUTO_ACKNOWL
 DRAINED: Line = {"process": "broker", "event": "drained"}
 LATER_SUBSCRIBER = "no line tells when a consumer subscribed, so that a later one may have shared the subscription"
 AWAY_BEFORE = "what befell a consumer before a message was sent counts only where a message is no run without it"
+THERE_FROM_THE_START = "a consumer that a line tells of counts as there from the start"
 NOBODY_YET = "a life begins with its consumer there, also where no line tells of one before"
 
 
@@ -51,6 +52,7 @@ def verdict_of(folder: Path, *parts: Iterable[Line]) -> Verdict:
     return verify.verdict(findings, shipped()).verdict
 
 
+@pytest.mark.xfail(reason=THERE_FROM_THE_START, strict=True)
 def test_what_is_sent_after_the_last_subscriber_has_closed_is_missed(tmp_path: Path) -> None:
     one = (sent("m0"), got("a", "m0"), sent("m1"), closed("a"))
     assert verdict_of(tmp_path, *one, sent("m2"), sent("m3"), got("b", "m3")) is Verdict.VALID

@@ -108,31 +108,6 @@ class _Visits:
         return np.where(same, np.append(self._times, NEVER)[np.where(same, found % self._width, -1)], NEVER)
 
 
-class _Stays:
-    """From when to when each session was handed messages of each queue, so that it was there meanwhile."""
-
-    def __init__(self, events: Events, deliveries: Ints, queues: Ints) -> None:
-        """``queues`` are those of the messages."""
-        queue = queues[events.message[deliveries]]
-        session = number_pairs(events.process[deliveries], events.session[deliveries])
-        _, first, stay = np.unique(number_pairs(session, queue), return_index=True, return_inverse=True)
-        self._queue = queue[first]
-        self._from, self._to = np.full(len(first), NEVER, np.int64), np.full(len(first), -NEVER, np.int64)
-        np.minimum.at(self._from, stay, events.t[deliveries])
-        np.maximum.at(self._to, stay, events.t[deliveries])
-
-    def hold(self, queues: Ints, times: Ints) -> Mask:
-        """For each of ``queues`` whether a session was there at the time beside it."""
-        moments = np.unique(np.concatenate([self._from, self._to, times]))
-
-        def up_to(ends: Ints) -> Ints:
-            keys = np.sort(self._queue * len(moments) + np.searchsorted(moments, ends))
-            asked = queues * len(moments) + np.searchsorted(moments, times)
-            return np.asarray(np.searchsorted(keys, asked, side="right"), np.int64)
-
-        return np.asarray(up_to(self._from) > up_to(self._to))
-
-
 class Lines:
     """What the rows of a history tell of its messages, and when."""
 
@@ -153,7 +128,6 @@ class Lines:
         self.modes = modes_of(events)
         self.deliveries = events.places(Event.DELIVERED)
         self._visits = _Visits(events, self.deliveries, self.queues)
-        self._stays = _Stays(events, self.deliveries, self.queues)
         self.handed = _Pairs(events.message[self.deliveries], events.process[self.deliveries])
         self.processed_too_often = self._processed_too_often()
         self.by_workers = self._by_workers()
@@ -296,10 +270,6 @@ class Lines:
         message, _, _ = distinct_pairs(of_one.message, of_one.process)
         told = np.bincount(message, minlength=len(self.queues))
         return np.asarray(np.maximum(told, 1) < self._consumers[self.queues])
-
-    def watched(self, begin: Ints) -> Mask:
-        """For each message whether a line tells that a session consumed from its queue when it began to live."""
-        return self._stays.hold(self.queues, begin)
 
     def may_be_shared(self) -> Mask:
         """Which queues, and whether none, may have several: also those that did nothing, and of whom no line tells."""

@@ -69,8 +69,6 @@ class Facts(IntFlag):
     """Several consumers may have been handed messages of its queue, some of whom no line tells."""
     HANDED_TOGETHER = 8192
     """Of a pair: a session was handed one while its consumer was not done with the other."""
-    UNWATCHED = 16384
-    """No line tells that a consumer was there when it was sent, and it matters whether one was."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -258,9 +256,7 @@ class Recorded:
     def _grouped(self, tokens: Tokens, *, loosely: bool = False) -> Lives:
         facts = self.facts
         if self._names_all:
-            watched = self._lines.watched(self._begin)
-            beside = self._lines.has_consumers_beside(tokens) & watched
-            facts = facts | beside * int(Facts.BESIDE) | ~watched * int(Facts.UNWATCHED)
+            facts = facts | self._lines.has_consumers_beside(tokens) * int(Facts.BESIDE)
         return _grouped(merged(tokens), self._lines, facts, loosely=loosely)
 
     def _around(self, messages: Ints, end: Ints, *, with_absences: bool = False) -> Iterator[Tokens]:

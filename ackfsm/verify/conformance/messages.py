@@ -494,16 +494,14 @@ class Judge:
         """The life of a message as a network hears it that has transactions on both sides, or on neither.
 
         What was handed over the broker had, whatever an error said of it, unless that is to be taken as it was told;
-        what nobody answers for may be dropped, and what nobody may have been there for is missed.
+        what nobody answers for may be dropped.
         """
         life = lived.life.renamed({old: new for plain in self._plainly(lived) for old, new in plain.items()})
         general, names = self._of_mode(lived.mode), _names_of_each(life)
         if not (general.rejection_excludes_delivery or rejected_as_told):
             taken = [of for of, its in names.items() if its & _HANDED_OVER]
             life = life.renamed({Event.REJECTED.value: Event.CONFIRMED.value}, taken)
-        certain = _HANDED_OVER if Facts.UNWATCHED in lived.facts else _KNOWN_TO_BE_THERE
-        may_be_dropped = self.holds("dropped_untold", general) or Facts.UNWATCHED in lived.facts
-        if may_be_dropped and not all(its & certain for its in names.values()):
+        if self.holds("dropped_untold", general) and not all(its & _KNOWN_TO_BE_THERE for its in names.values()):
             life = dataclasses.replace(life, at_rest=False)
         return life
 
