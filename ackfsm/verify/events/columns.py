@@ -75,9 +75,10 @@ class Events:
         return np.flatnonzero(wanted[self.event])
 
     def closes_of_sessions(self) -> Ints:
-        """The rows of ``close`` that close a session, and not one of its consumers, which names its queue."""
+        """The rows of ``close`` that close a session, and not one of its consumers, which names it, or its queue."""
         closes = self.places(Event.CLOSE)
-        return np.asarray(closes[(self.queue[closes] == ABSENT) | (self.errs[closes] == 1)])
+        of_consumer = (self.queue[closes] != ABSENT) | (self.consumer[closes] != ABSENT)
+        return np.asarray(closes[~of_consumer | (self.errs[closes] == 1)])
 
     def faults(self) -> tuple[Fault, ...]:
         """The kinds of faults that were recorded, in the order of :class:`Fault`; without those of one call."""
