@@ -310,13 +310,19 @@ class Specification:
         return self.properties[Anomaly(name)].means if name in self.properties else ""
 
     def promised_absent(
-        self, configuration: Configuration, sessions: int = 1, *, consumers: int | None = None
+        self,
+        configuration: Configuration,
+        sessions: int = 1,
+        *,
+        consumers: int | None = None,
+        actions: Collection[str] = (),
     ) -> Mapping[Anomaly, Promise]:
         """The anomalies that the configuration promises never to happen, each with the promise.
 
         That is to so many ``sessions`` with so many ``consumers`` in all, one each if they are not given.
         """
         environment = self.environment(configuration, sessions=sessions, consumers=consumers or sessions)
+        environment["resend_in_doubt"] = self.copies(configuration, actions) > 1  # whoever sends the second copy
         made = self.profiles[self.profile_of(configuration.profile)].promises
         last_first = (promise for promise in reversed([*self.promises.values()]) if promise.name in made)
         return {promise.absent: promise for promise in last_first if promise.when.holds(environment)}

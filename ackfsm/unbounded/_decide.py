@@ -236,7 +236,8 @@ class _Run:
         self._effort = effort
         self._names = tuple(names)
         self._promises: Mapping[str, Promise] = {
-            str(name): promise for name, promise in specification.promised_absent(configuration, 1).items()
+            str(name): promise
+            for name, promise in specification.promised_absent(configuration, 1, actions=bounds.actions).items()
         }
         self._left = dict.fromkeys(self._names, "no level was tried")
         self._found: dict[str, Finding] = {}

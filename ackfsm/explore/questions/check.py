@@ -200,7 +200,7 @@ def check(  # noqa: PLR0913 - the options of a check
     ]
     network = compose(specification, configuration, bounds, observers)
     made = [
-        specification.promised_absent(one, bounds.sessions, consumers=bounds.consumers)
+        specification.promised_absent(one, bounds.sessions, consumers=bounds.consumers, actions=bounds.actions)
         for one in routes(configuration, bounds)
     ]
     promises = {anomaly: promise for anomaly, promise in made[0].items() if all(anomaly in each for each in made)}
