@@ -510,6 +510,7 @@ def _with_failures(
 ) -> tuple[tuple[Circumstance, ...], Moments]:
     """What happened around messages where a listener that fails may have its whole session started over."""
     rows = events.places(Event.FAILED)
+    rows = rows[events.outcome[rows] == ABSENT]  # an outcome is said by an application, and no exception of a listener
     high = moments.high.copy()
     high[rows] = _neighbours(events)[1][rows]
     failures = (
