@@ -50,6 +50,7 @@ _OF_ENGINE = """
     engine/macro_steps spec/lost_work engine/calls engine/arguments engine/stateful engine/regressions
     engine/delivery_counts engine/dispatch engine/transactions engine/refinement engine/faults_inside engine/kill
     engine/applications engine/sessions engine/completion engine/reattachment engine/consumer_reattachment
+    engine/restored_history engine/subscriptions
 """
 _OF_JOURNALS = """
     journal/reopened journal/full_disk journal/report journal/checksums journal/frames journal/sql journal/disk
@@ -59,7 +60,8 @@ _OF_JOURNALS = """
 _OF_VERIFY = """
     verify/life verify/conformance verify/counts verify/verdict verify/fold verify/expand verify/prefetch verify/actions
     verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/rest verify/spelled
-    verify/drift
+    verify/drift verify/after_an_exception verify/closed_consumers verify/last_message verify/optional_lines
+    verify/subscriptions verify/cases
     verify/labels verify/given_back verify/model_runs verify/timeline verify/unrecorded verify/queues
     verify/monitor verify/successors
     verify/tables verify/fold_chunks verify/plain_lines verify/legal_histories cli/reports

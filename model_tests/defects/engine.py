@@ -329,8 +329,8 @@ _SESSIONS = (
         "recover-first-consumer-only",
         "recover() has only the messages of the session's first consumer delivered again",
         _SESSION,
-        'for consumer in self.consumers:\n                self._requeue_unacked(consumer.receiver, "recover")',
-        'for consumer in self.consumers[:1]:\n                self._requeue_unacked(consumer.receiver, "recover")',
+        'for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver, "recover")',
+        'for consumer in self.consumers[:1]:\n            self._requeue_unacked(consumer.receiver, "recover")',
         noticed_by="engine/several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(
@@ -808,8 +808,8 @@ _WORDS = (
         "times-repeat",
         "events of the history have the same time, and their order is lost",
         _HISTORY,
-        "self._last = max(self._last + 1, now)",
-        "self._last = max(self._last, now)",
+        "self._last = max(self._last + 1, self._began + now)",
+        "self._last = max(self._last, self._began + now)",
         noticed_by="engine/history::test_no_two_events_of_the_history_have_the_same_time",
     ),
     Defect(
