@@ -232,7 +232,8 @@ def add_bounds(parser: argparse.ArgumentParser, *, any_messages: bool = False) -
         help=(
             "what else applications do, and time: recover, consumer_close, rollback, forward, ask_at_once, "
             "settle_failed, settle_released, settle_undeliverable, settle_rejected, producer_close, "
-            "producer_session_lost, consumer_session_lost, postpone, taken_elsewhere"
+            "producer_session_lost, consumer_session_lost, postpone, taken_elsewhere, send_timed_out, "
+            "outcome_forgotten, consumer_cancel, returned, lease_expired"
         ),
     )
     parser.add_argument(

@@ -71,7 +71,7 @@ def ackfsm(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
         ("check --profile artemis --set redelivery_mark_persisted=false", AS_PROMISED),
         ("check --max-states 10", UNDETERMINED),
         ("check --max-faults 0 --max-states 46", UNDETERMINED),
-        ("check --max-faults 0 --max-states 47", AS_PROMISED),
+        ("check --max-faults 0 --max-states 57", AS_PROMISED),
         ("check --set journal_sync_non_transactional=false --fault broker_crash --max-states 400", VIOLATION),
         ("--version", AS_PROMISED),
         ("check --help", AS_PROMISED),
@@ -130,7 +130,7 @@ def test_without_an_engine_large_spaces_are_searched_symbolically(
     run = ackfsm("check")
     assert (run.code, run.err) == (AS_PROMISED, "")
     assert "by decision diagrams, compiled)" in " ".join(run.out.split())
-    assert "19 of the states at rest" in " ".join(run.out.split())
+    assert "23 of the states at rest" in " ".join(run.out.split())
     for option in ("--engine local", "--max-states 2000", "--progress", "--reduce none", "--reduce partial-order"):
         assert ackfsm(f"check --json {option}").json["engine"] == "local", option
 
@@ -164,7 +164,7 @@ def test_all_faults_one_of_them_and_one_message_is_what_is_checked_if_nothing_is
     found = ackfsm("check --json").json
     assert found["config"] == shipped().configure("jms").as_dict()
     assert (found["messages"], found["faults"], found["max_faults"]) == (1, [fault.value for fault in Fault], 1)
-    assert (found["complete"], found["states"], found["transitions"]) == (True, 1037, 2369)
+    assert (found["complete"], found["states"], found["transitions"]) == (True, 1525, 3593)
     assert 0 <= found["seconds"] < 60
 
 
@@ -203,7 +203,7 @@ def test_the_screen_shows_extent_findings_witnesses_and_conclusion(ackfsm: _Ackf
     assert re.search(r"[\d,]+ states and [\d,]+ transitions, all of them", out)
     assert all(anomaly.value in out for anomaly in shipped().properties)
     assert "loss: send(m1) → accept(m1) → " in " ".join(out.split())
-    assert "Promise broken: loss." in out
+    assert "Promise broken: loss, resurrection." in out
     assert "\x1b" not in out, "no colours where there is no terminal"
 
 

@@ -202,7 +202,7 @@ def test_two_faults_undo_an_unsynced_removal_that_outlived_a_kill() -> None:
     [
         (Setting(), [Fault.BROKER_CRASH], 928),
         (Setting(), [Fault.CONSUMER_LINK_LOSS], 940),
-        (Setting(resend_in_doubt=True), [Fault.PRODUCER_LINK_LOSS], 4530),
+        (Setting(resend_in_doubt=True), [Fault.PRODUCER_LINK_LOSS], 2643),
         (Setting(ack_mode=DUPS_OK), [Fault.CONSUMER_LINK_LOSS], 615),
         (Setting(ack_mode=DUPS_OK, consumption=RECEIVE), [Fault.CONSUMER_LINK_LOSS], 985),
         (Setting(ack_mode=PRE, block_on_acknowledge=False), [Fault.CONSUMER_LINK_LOSS], 1485),
@@ -352,6 +352,7 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         undelivered_marks_redelivered=True,
         requeue_clears_mark=False,
         attempts_exhausted=AttemptsExhausted.DEAD_LETTER,
+        release_counts=False,
         time_to_live=False,
         rejection_excludes_delivery=False,
         exclusive_consumer=False,
