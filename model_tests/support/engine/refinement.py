@@ -38,6 +38,9 @@ MESSAGES = 6
 _FATES = ("record", "removal", "recover")
 _SIDES = {"producer": 0, "consumer": 2}
 DEAD_LETTERS = "DLQ"
+_PERFORMED_AS = {"recover": ("recover", "library_recover")}
+"""What an engine performs, and what it may be in the model: the library recovers a session whose listener has thrown."""
+
 _REOPEN = {
     "producer": ("producer_restart", "producer_link_up"),
     "consumer": ("consumer_restart", "consumer_link_up", "consumer_rollback"),
@@ -119,9 +122,10 @@ class Refinement:
             self._try("consumer_close", ())  # an engine's close() is no event
         if event.name == "credit_returned" and not self._counts_prefetch:
             return
-        if not self._step(event.name, index):
+        names = _PERFORMED_AS.get(event.name, (event.name,))
+        if not any(self._step(name, index) for name in names):
             self._read_journal_of_the_forgotten()
-            if not self._step(event.name, index):
+            if not any(self._step(name, index) for name in names):
                 self.refused = f"{_label(event.name, index)}: {self._reason(event.name, index)}"
         self.performed.append(_label(event.name, index))
         if event.name == "consumer_rollback":
