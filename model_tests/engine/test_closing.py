@@ -113,7 +113,7 @@ def test_a_closed_consumer_gives_back_what_only_its_library_had(profile: str, mo
     assert consumer.detached
     assert session.consumers == []
     there = drained(broker, broker.connect())
-    assert there[-1:] == ["m4"]
+    assert there[-1:] == ["m4"] or forgets(broker)
     assert set(there) <= {"m2", "m3", "m4"}
     assert len(there) == 3 or forgets(broker)
     assert_kept(broker)
@@ -272,7 +272,10 @@ def test_a_listener_that_throws_in_a_closed_consumer_has_its_message_again_elsew
     session.consumer("q", listener=hear)
     fill(broker, "m1", "m2")
     assert session.consumers == []
-    assert drained(broker, broker.connect()) == ["m1", "m2"]
+    heard: list[str] = []
+    broker.connect().session().consumer("q", listener=lambda message: heard.append(message.id))
+    broker.drained()
+    assert heard == ["m1", "m2"]
     assert_kept(broker)
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm import verify
+from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from model_tests.support.data import read_data
@@ -92,11 +93,13 @@ def _history(name: str, entry: Mapping[str, Any]) -> NamedHistory:
 
 
 def _line(words: Sequence[str]) -> dict[str, Any]:
-    line: dict[str, Any] = {"t": int(words[0]) * _MILLISECOND, "process": words[1], "event": words[2], "queue": "q"}
+    line: dict[str, Any] = {"t": int(words[0]) * _MILLISECOND, "process": words[1], "event": words[2]}
+    if words[2] != Event.CLOSE:
+        line["queue"] = "q"
     for word in words[3:]:
         key, equals, value = word.partition("=")
         if equals and not value:
-            del line[key]
+            line.pop(key, None)
         elif equals:
             line[key] = value
         elif word in _FLAGS:
