@@ -131,7 +131,8 @@ EVENTS = [(profile, event) for profile, table in shipped().profiles.items() for 
 @pytest.mark.parametrize(("profile", "event"), EVENTS, ids=lambda part: getattr(part, "name", None))
 def test_an_event_of_an_interface_is_found_and_shown(profile: str, event: tables.VendorEvent) -> None:
     told = f"{event.name} of {profile} ({event.api}) is {event.event}"
-    for word in (event.name.upper(), f"{event.name.rpartition('.')[2]}()"):
+    called = event.name.partition("(")[0].rpartition(".")[2]
+    for word in (event.name.upper(), f"{called}()"):
         answers = [answer for answer in lookup().find(word) if answer.name == event.event]
         assert any(line.startswith(told) for answer in answers for line in answer.summary), word
     assert event.name in lookup().words()

@@ -123,7 +123,13 @@ WAYS: dict[Anomaly, Way] = {
     Anomaly.PREFETCH_OVERRUN: Way(
         settings=CLIENT | {"prefetch": 1},
         messages=2,
-        changes=((CONSUMER, "{because: one more is out, source: 003 prefetch; EMS-PREF}", "{ignore: nobody counts}"),),
+        changes=(
+            (
+                CONSUMER,
+                "{because: one more is out, source: 003 prefetch; EMS-PREF}",
+                "{ignore: nobody counts, source: model}",
+            ),
+        ),
     ),
 }
 
