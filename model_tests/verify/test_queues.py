@@ -162,7 +162,7 @@ def test_a_window_counts_all_sends_of_its_session_but_those_that_nobody_answers(
     events = events_of("p send m1 queue=q; p send m2 queue=other; p send m3 queue=q")
     configurations = _configurations(WINDOW, other={"publish_window": 5})
     assert _found(_examined(events, tmp_path, configurations), Anomaly.WINDOW_OVERRUN) == ("m3",)
-    unanswered = _configurations(WINDOW, other={"send_mode": "unconfirmed"})
+    unanswered = _configurations(WINDOW, other={"send_mode": "unconfirmed", "delivery_mode": "DIRECT"})
     assert _found(_examined(events, tmp_path, unanswered), Anomaly.WINDOW_OVERRUN) == ()
 
 
