@@ -116,6 +116,7 @@ _SELDOM: list[dict[str, object]] = [
     {"ack_mode": "SESSION_TRANSACTED", "journal_sync_non_transactional": True, "journal_sync_transactional": False},
     {"journal_sync_non_transactional": False, "journal_sync_transactional": True},
     {"journal_sync_non_transactional": True, "journal_sync_transactional": False},
+    {"send_mode": "asynchronous", "publish_window": 10, "ack_event_mode": "WINDOWED"},
 ]
 """Settings that a reason is for and that are not drawn."""
 
