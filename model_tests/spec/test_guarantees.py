@@ -217,9 +217,8 @@ def test_check_names_the_strongest(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["strongest"] == list(LATTICE.strongest(found["guarantees"]))
     assert cli.main(line) == 0
     screen = capsys.readouterr().out
-    assert (
-        "strongest guarantees\n  delivery: at_most_once, ordered\n  processing: none\n  transaction: atomic" in screen
-    )
+    assert "strongest guarantees\n  delivery: strictly_at_most_once, ordered\n" in screen
+    assert "  processing: processed_at_most_once\n  transaction: atomic" in screen
     assert "excluded: delivered_at_least_once" in screen
 
 

@@ -38,10 +38,11 @@ class LazyProduct(Generic[_Facts]):
         signals: Sequence[Sequence[EventRef | None]],
         describe: Callable[[LazyProduct[_Facts], tuple[str, ...]], _Facts],
         observable: Sequence[int] = (),
+        never: Sequence[int] = (),
     ) -> None:
         """``signals[s]`` has for each machine the name that it has for signal ``s``, ``None`` if it has none.
 
-        ``observable`` are the signals that a client could notice.
+        ``observable`` are the signals that a client could notice, ``never`` those that nobody sends.
         """
         self.fsms = tuple(fsms)
         self._positions = {fsm.name: i for i, fsm in enumerate(fsms)}
@@ -52,6 +53,7 @@ class LazyProduct(Generic[_Facts]):
         self._interned: dict[tuple[str, ...], int] = {}
         self._participants = [self._participants_of(refs) for refs in signals]
         self._observable = sum(1 << signal for signal in observable if self._participants[signal])
+        self._never = sum(1 << signal for signal in never)
         self._refused_and_moved: list[dict[str, tuple[int, int]]] = [{} for _ in fsms]
         self.columns: list[Column | None] = [[] if parts else None for parts in self._participants]
         self.initial = self.intern(tuple(fsm.initial for fsm in fsms))
@@ -148,9 +150,10 @@ class LazyProduct(Generic[_Facts]):
         while waiting:
             state = waiting.popleft()
             refused, moved = self.refused_and_moved(self.local_states[state])
-            if self._observable & ~refused:
+            possible = ~(refused | self._never)
+            if self._observable & possible:
                 return True
-            for signal in _bits(moved & ~refused):
+            for signal in _bits(moved & possible):
                 target = self.fill(signal, state)
                 if self._finished.get(target) is False:
                     return True

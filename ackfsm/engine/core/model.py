@@ -343,7 +343,7 @@ class EngineModel:
             return machine in at and fsms[at[machine]].rows[states[at[machine]], ref].kind is RowKind.REFUSE
 
         observable = [event.signal for event in self.events.values() if self._is_observable(event)]
-        return LazyProduct(fsms, signals, describe, observable)
+        return LazyProduct(fsms, signals, describe, observable, self._never)
 
     def _refs(self, machine: Machine) -> tuple[EventRef | None, ...]:
         """The name that ``machine`` has for each signal."""
@@ -352,6 +352,12 @@ class EngineModel:
                 _ref(machine, name, relation) for name in self.events for relation in IndexRelation
             )
         return self._refs_of_machine[machine.name]
+
+    @functools.cached_property
+    def _never(self) -> tuple[int, ...]:
+        """The signals of events that no engine performs."""
+        outside = [event for event in self.events.values() if event.agent == Agent.NOT_IN_ENGINE]
+        return tuple(_signal(event.number, relation) for event in outside for relation in IndexRelation)
 
     def _is_observable(self, event: BoundEvent) -> bool:
         """Whether the event is one of a copy that a client could notice."""

@@ -236,6 +236,7 @@ class Agent(enum.StrEnum):
     DISK = "disk"
     TIMER = "timer"
     RECOVERY = "recovery"
+    NOT_IN_ENGINE = "not_in_engine"
 
 
 class AckFrom(enum.StrEnum):
