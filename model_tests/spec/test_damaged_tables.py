@@ -88,7 +88,7 @@ DAMAGES = {
     "a group that no row is for": damage(
         "events.yaml",
         "no row is for the group at_once; delete it here",
-        ("send:\n  per: message\n", f"send:\n  per: message\n  {HERE}group: at_once\n"),
+        ("\nsend:\n  per: message\n", f"\nsend:\n  per: message\n  {HERE}group: at_once\n"),
         ("ask_at_once:\n  per: message\n", "ask_at_once:\n  per: message\n  group: at_once\n"),
     ),
     "a group beside an event of it": damage(
@@ -109,7 +109,7 @@ DAMAGES = {
     "a hole in a property": damage(
         "properties/reprocessed.yaml",
         "processed_again.twice does not decide processed; give it a row, ignore or refuse",
-        ("      twice:\n        processed: {ignore: twice is enough}", f"      {HERE}twice: {{}}"),
+        ("      twice:\n        processed, processed_in_vain: {ignore: twice is enough}", f"      {HERE}twice: {{}}"),
     ),
     "an unknown target": damage(
         BROKER,
@@ -275,7 +275,7 @@ DAMAGES = {
     "an unknown event elsewhere": damage(
         BROKER,
         "entry reacts to 'setle'; declare it in events.yaml",
-        ("    settle, requeue, withdraw:", f"    {HERE}settle, setle, requeue, withdraw:"),
+        ("    settle, requeue, withdraw, lease_expired:", f"    {HERE}settle, setle, requeue, withdraw, lease_expired:"),
     ),
     "an event of no relation": damage(
         BROKER,
@@ -313,7 +313,7 @@ DAMAGES = {
         "machines/consumer.yaml",
         "processing is per delivery and owns send_completed, which is per copy; give it a coarser owner",
         ("\nprocessing:\n", f"\n{HERE}processing:\n"),
-        ("  owns: [processed]\n", "  owns: [processed, send_completed]\n"),
+        ("  owns: [processed, processed_in_vain]\n", "  owns: [processed, processed_in_vain, send_completed]\n"),
         (
             "    processed, forward: {refuse: the application is not processing it}\n",
             "    processed, forward: {refuse: the application is not processing it}\n    send_completed: {ignore: x}\n",
