@@ -15,6 +15,7 @@ from ackfsm.terms import (
     AckScope,
     Configuration,
     Consumption,
+    DeliveryCountFrom,
     DeliveryMode,
     DupsOkAcknowledgement,
     ListenerException,
@@ -95,6 +96,12 @@ class Terms:
         return self.transacted or (self.configuration.block_on_acknowledge and not unanswered)
 
     @property
+    def counts_what_it_hands_over(self) -> bool:
+        """Whether the broker hears of a hand-over before its acknowledgement (Artemis counts what is acknowledged)."""
+        late = self.configuration.delivery_count_from is DeliveryCountFrom.ACKNOWLEDGEMENT
+        return not (late and self.configuration.ack_mode is AckMode.INDIVIDUAL_ACKNOWLEDGE)
+
+    @property
     def proves(self) -> bool:
         """Whether a confirmation comes from the broker (Artemis' library gives one as it writes to the socket)."""
         settings = self.configuration
@@ -149,6 +156,8 @@ class Item:
     """Whether a listener has ever thrown at it."""
     deliveries: int = 0
     last_count: int = 0
+    counted: bool = True
+    """Whether the broker is sure to have counted the last delivery, if the message comes again."""
     settled: bool = False
     """Whether the application has done all for the last delivery that makes it the last."""
     finished: _Finish | None = None
@@ -248,6 +257,7 @@ class Books:
         self._in_order(item, message, consumer)
         item.deliveries += 1
         item.last_count = message.delivery_count
+        item.counted = terms.counts_what_it_hands_over
         if faults < 0 and item.settled:
             return item  # somebody else is done with it
         item.settled = False
@@ -399,10 +409,11 @@ class Books:
         remembers = settings.redelivery_mark_persisted and item.stored
         if stopped and not remembers:
             return
-        if settings.profile in _FLAGGING and not message.redelivered:
+        again = item.counted or message.delivery_count > 1  # the flag is made of the count
+        if settings.profile in _FLAGGING and again and not message.redelivered:
             self._says(f"{item.id} came again with the redelivered flag clear")
         counts = settings.delivery_count_persisted or not stopped
-        if settings.profile in _FLAGGING and counts and message.delivery_count <= item.last_count:
+        if settings.profile in _FLAGGING and counts and message.delivery_count < item.last_count + item.counted:
             self._says(f"{item.id} came again as delivery {message.delivery_count} after {item.last_count}")
 
     def _in_order(self, item: Item, message: Message, consumer: object) -> None:

@@ -18,6 +18,7 @@ from model_tests.applications.programs import (
     Consume,
     Fault,
     Program,
+    Recover,
     Refuse,
     Send,
     Sender,
@@ -54,8 +55,18 @@ SELDOM = {
     "send_completed": dataclasses.replace(_CALLED_BACK, phases=(Send(number=3),)),
     "send_refused": dataclasses.replace(_CALLED_BACK, phases=(Refuse(), Send(number=3))),
     "send_failed": dataclasses.replace(_CALLED_BACK, phases=(Send(number=3, strike=Strike("lose", 1)),)),
+    "missed": Program(settings={"destination": "non_durable_subscription"}, phases=(Send(),)),
+    "turned_away_at_limit": Program(
+        "qpid-jms",
+        {"max_delivery_attempts": 2},
+        workers=(Worker(ack_mode="CLIENT_ACKNOWLEDGE"),),
+        phases=(Send(), Consume(end="none"), Recover(), Consume(end="none"), Recover()),
+    ),
 }
-"""What so few programs do too seldom (thousands do it often enough), each with a program that does it."""
+"""What so few programs do too seldom, or never, each with a program that does it.
+
+Thousands do most of it often enough; none that is drawn subscribes, or has a limit of attempts with `other_consumers`.
+"""
 
 _LOSING = Program(phases=(Send(number=4), Consume(), Fault("kill"), Send(number=2), Consume(number=3)))
 FORGETS = Known(
