@@ -275,7 +275,10 @@ DAMAGES = {
     "an unknown event elsewhere": damage(
         BROKER,
         "entry reacts to 'setle'; declare it in events.yaml",
-        ("    settle, requeue, withdraw, lease_expired:", f"    {HERE}settle, setle, requeue, withdraw, lease_expired:"),
+        (
+            "    settle, requeue, withdraw, lease_expired:",
+            f"    {HERE}settle, setle, requeue, withdraw, lease_expired:",
+        ),
     ),
     "an event of no relation": damage(
         BROKER,

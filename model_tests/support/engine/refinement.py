@@ -39,7 +39,7 @@ _FATES = ("record", "removal", "recover")
 _SIDES = {"producer": 0, "consumer": 2}
 DEAD_LETTERS = "DLQ"
 _PERFORMED_AS = {"recover": ("recover", "library_recover")}
-"""What an engine performs, and what it may be in the model: the library recovers a session whose listener has thrown."""
+"""What an engine performs, and what it may be in the model: a library recovers after an exception in a listener."""
 
 _REOPEN = {
     "producer": ("producer_restart", "producer_link_up"),
