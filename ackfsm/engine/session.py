@@ -254,31 +254,29 @@ class Session(Closing):
         for consumer in self._closed_consumers:
             consumer.flush_lazy_acks()
         for consumer in tuple(self._closed_consumers):
-            if not self.closed and consumer in self._closed_consumers and not self._has_unsettled(consumer.receiver):
+            if not self.closed and consumer in self._closed_consumers and not self._has_unsettled(consumer):
                 self._closed_consumers.remove(consumer)
-                self._requeue_unacked(consumer.receiver, "close")
+                self._close_receiver(consumer)
                 self._detach(consumer)
 
-    def _has_unsettled(self, receiver: ReceiverLink) -> bool:
-        """Whether something is to be settled of what the application was given by that consumer."""
-        copies = self.broker.stepper.copies_of(receiver)
-        return _has_acknowledged(receiver) or any(copy.state_of(Machine.ACK_CALL) != AckCall.NONE for copy in copies)
+    def _has_unsettled(self, consumer: Consumer) -> bool:
+        """Whether the application is busy with something, or has something to settle, of what that consumer gave it."""
+        copies = self.broker.stepper.copies_of(consumer.receiver)
+        return (
+            consumer.is_busy
+            or _has_acknowledged(consumer.receiver)
+            or any(copy.state_of(Machine.ACK_CALL) != AckCall.NONE for copy in copies)
+        )
 
     def _detach(self, consumer: Consumer) -> None:
         if self.closed:
             return  # its process has died meanwhile
         consumer.detached = True
-        self._drop_if_disconnected(consumer)
         self.broker.engine.detach(consumer.receiver)
         self._links.receivers.remove(consumer.receiver)
         self.consumers = [other for other in self.consumers if other is not consumer]  # a loop may be going through it
         self._deferred_listeners = [other for other in self._deferred_listeners if other is not consumer]
         self.broker.loop.run_to_quiescence()
-
-    def _drop_if_disconnected(self, consumer: Consumer) -> None:
-        """No connection will ever drop what is on its way to a link that is gone without one."""
-        if not _is_connected(consumer.receiver):
-            self.broker.loop.perform_link_event(Event.CONSUMER_CRASH, consumer.receiver)
 
     # Transactions and recovery
 
@@ -362,27 +360,39 @@ class Session(Closing):
         for sender in self.senders.values():
             self.broker.loop.perform_link_event(Event.ROLLBACK, sender)
         for consumer in self.consumers:
-            self._requeue_unacked(consumer.receiver, call)
+            self._recover_receiver(consumer.receiver, call)
             consumer.abandon()
         self.broker.wait(
             lambda: not any(map(_has_sent, self.senders.values())), f"rollback() of {self.name}", call, self
         )
 
-    def _requeue_unacked(self, receiver: ReceiverLink, call: str) -> None:
-        """Have what is not acknowledged sent again, as soon as the frames before have been read; ``call`` is to do it.
+    def _recover_receiver(self, receiver: ReceiverLink, call: str) -> None:
+        """Have what is not acknowledged sent again; without a connection the broker has it all back.
 
         A transaction that failed is rolled back before; not every broker gives back by that what was delivered.
         """
+        self.broker.loop.run_to_quiescence()
+        self.broker.loop.perform_link_event(Event.CONSUMER_ROLLBACK, receiver)
+        self._perform_when_read(Event.RECOVER, receiver, call)
+
+    def _close_receiver(self, consumer: Consumer) -> None:
+        """Give back what it has; without a connection nothing else would drop what is on its way to it."""
+        self.broker.loop.run_to_quiescence()
+        if not self._perform_when_read(Event.CONSUMER_CLOSE, consumer.receiver, "close"):
+            consumer.detached = True  # to close is no fault
+            self.broker.loop.perform_link_event(Event.CONSUMER_CRASH, consumer.receiver)
+
+    def _perform_when_read(self, event: Event, receiver: ReceiverLink, call: str) -> bool:
+        """Perform ``event`` as soon as the frames before have been read; ``False`` if there is no connection."""
         loop = self.broker.loop
-        loop.run_to_quiescence()
-        loop.perform_link_event(Event.CONSUMER_ROLLBACK, receiver)
-        while not loop.perform_link_event(Event.RECOVER, receiver):
-            row = self.broker.stepper.refusal()
-            if row.error is not None:
-                return  # the connection is down, and so the broker has it all back
+        while not loop.perform_link_event(event, receiver):
+            if not _is_connected(receiver):
+                return False
             if not loop.step():
+                row = self.broker.stepper.refusal()
                 self.broker.log_waiting(call, self)
                 raise Stuck(f"session {self.name} cannot give back what it has: {row.because} ({row.place})")
+        return True
 
     def recover(self) -> None:
         """Have everything that is not acknowledged delivered again, flagged (JMS 3.1, 6.2.10).
@@ -401,7 +411,7 @@ class Session(Closing):
     def give_back(self) -> None:
         """Have everything that is not acknowledged delivered again: the application's recovery, or the library's."""
         for consumer in self.consumers:
-            self._requeue_unacked(consumer.receiver, "recover")
+            self._recover_receiver(consumer.receiver, "recover")
         self.release_closed_consumers()
 
     def record_outcome(self, outcome: str) -> None:
@@ -464,7 +474,7 @@ class Session(Closing):
         for sender in self.senders.values():
             self.broker.loop.perform_link_event(Event.ROLLBACK, sender)
         for consumer in self.consumers:
-            self._requeue_unacked(consumer.receiver, "close")
+            self._close_receiver(consumer)
         self.broker.loop.wait(lambda: not any(map(_has_sent, self.senders.values())))
         self.broker.log(self.process, "close", session=self.name, transaction=open_)
         self._detach_all()
@@ -494,8 +504,6 @@ class Session(Closing):
 
     def _detach_all(self) -> None:
         self.closed = True
-        for consumer in self.consumers:
-            self._drop_if_disconnected(consumer)
         for link in self.links():
             self.broker.engine.detach(link)
 

@@ -250,7 +250,7 @@ SCENARIOS = (
         "rabbitmq-server@49108a6",
         "stuck in flight",
         "after a second subscription under the same tag messages count as unacknowledged and are delivered to nobody",
-        Bug("", (Change("entry", "dispatched", "recover", "dispatched"),)),
+        Bug("", (Change("entry", "dispatched", "consumer_close", "dispatched"),)),
         programs.subscribe_again,
         {Anomaly.STUCK: ()},
         stuck="m2 is in flight for ever",

@@ -17,7 +17,7 @@ from model_tests.support.tables import shipped
 __all__ = ["shared_wiring"]
 
 SYSTEMS = [
-    ("jms", "AUTO_ACKNOWLEDGE"),
+    ("jms", "CLIENT_ACKNOWLEDGE"),
     ("artemis", "CLIENT_ACKNOWLEDGE"),
     ("jms", "SESSION_TRANSACTED"),
     ("rabbitmq", "CLIENT_ACKNOWLEDGE"),
@@ -91,10 +91,10 @@ def test_runs_on_one_journal_are_valid_alone_and_together(
 
 
 def test_what_the_broker_had_and_nobody_got_is_lost(tmp_path: Path) -> None:
-    first = opened(tmp_path, "jms", "AUTO_ACKNOWLEDGE")
+    first = opened(tmp_path, "jms", "CLIENT_ACKNOWLEDGE")
     sends(first, ["m1", "m2"])
     first.close()
-    second = opened(tmp_path, "jms", "AUTO_ACKNOWLEDGE")
+    second = opened(tmp_path, "jms", "CLIENT_ACKNOWLEDGE")
     consumes(second, 2)
     second.drained()
     assert second.history is not None

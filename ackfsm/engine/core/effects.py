@@ -81,6 +81,7 @@ class EventEffects:
         yield Event.REQUEUE, self._settled
         yield Event.CREDIT_RETURNED, self._credit_freed
         yield Event.RECOVER, self._deliveries_requeued
+        yield Event.CONSUMER_CLOSE, self._deliveries_requeued
         yield Event.CONSUMER_ROLLBACK, self._deliveries_requeued
         yield Event.PRODUCER_LINK_UP, self._outages.over
         yield Event.PRODUCER_REATTACHED, self._outages.over

@@ -41,6 +41,7 @@ class JournalAdapter:
         for machine, state, effect in (
             (Machine.DELIVERY_ATTEMPTS, UNDONE, self._attempt_undone),
             (Machine.REDELIVERY, Redelivery.CLEAR, self._unmarked),
+            (Machine.REDELIVERY, Redelivery.COUNTED_OR_NOT, self._mark_withdrawn),
             (Machine.REDELIVERY, Redelivery.WITHDRAWN, self._mark_withdrawn),
         ):
             stepper.state_effects.setdefault((machine, state), []).append(effect)

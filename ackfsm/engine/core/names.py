@@ -63,6 +63,7 @@ class Event(enum.StrEnum):
     ACK_IN_DOUBT = "ack_in_doubt"
     REQUEUE = "requeue"
     RECOVER = "recover"
+    CONSUMER_CLOSE = "consumer_close"
     CONSUMER_COMMIT_CALLED = "consumer_commit_called"
     CONSUMER_ROLLBACK = "consumer_rollback"
     CREDIT_RETURNED = "credit_returned"
@@ -165,6 +166,7 @@ class Redelivery(enum.StrEnum):
     """States of the machine ``redelivery``."""
 
     CLEAR = "clear"
+    COUNTED_OR_NOT = "counted_or_not"
     WITHDRAWN = "withdrawn"
     MARKED = "marked"
 
