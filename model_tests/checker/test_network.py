@@ -464,7 +464,7 @@ class _Reference:
 
     def __init__(self, specification: Specification, configuration: Configuration, limits: Bounds) -> None:
         self.specification, self.limits = specification, limits
-        self.copies = 2 if configuration.resend_in_doubt else 1
+        self.copies = 2 if configuration.resend_in_doubt or "outcome_forgotten" in limits.actions else 1
         machines = [*specification.machines.values()]
         machines += [monitor.machine for prop in specification.properties.values() for monitor in prop.monitors]
         machines += [specification.monitors[name].machine for name in specification.guarantees.monitors]

@@ -248,25 +248,25 @@ def test_no_state_at_rest_is_left_out(chosen: Mapping[str, object], bounds: Mapp
 
 
 @pytest.mark.parametrize(
-    ("chosen", "bounds", "states"),
+    ("chosen", "bounds", "times"),
     [
-        ({}, {"messages": 2}, (14_957, 5_789)),
-        ({"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"messages": 2}, (42_028, 10_407)),
-        ({"ack_mode": "SESSION_TRANSACTED"}, {"messages": 2}, (12_798, 4_643)),
-        ({"resend_in_doubt": True}, {"messages": 1}, None),
-        ({}, {"max_faults": 2}, None),
-        ({"journal_sync_non_transactional": False}, {"faults": frozenset({Fault.BROKER_CRASH}), "messages": 2}, None),
-        ({}, {"faults": frozenset({Fault.BROKER_KILL, Fault.CONSUMER_CRASH}), "max_faults": None}, None),
-        ({}, {"actions": frozenset({"recover"})}, None),
+        ({}, {"messages": 2}, 2),
+        ({"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"messages": 2}, 4),
+        ({"ack_mode": "SESSION_TRANSACTED"}, {"messages": 2}, 4),
+        ({"resend_in_doubt": True}, {"messages": 1}, 1),
+        ({}, {"max_faults": 2}, 1),
+        ({"journal_sync_non_transactional": False}, {"faults": frozenset({Fault.BROKER_CRASH}), "messages": 2}, 1),
+        ({}, {"faults": frozenset({Fault.BROKER_KILL, Fault.CONSUMER_CRASH}), "max_faults": None}, 1),
+        ({}, {"actions": frozenset({"recover"})}, 1),
     ],
 )
 def test_larger_systems_have_the_same_verdicts(
-    chosen: Mapping[str, object], bounds: Mapping[str, object], states: tuple[int, int] | None
+    chosen: Mapping[str, object], bounds: Mapping[str, object], times: int
 ) -> None:
     network = _jms(chosen, **bounds)
     one = compared(network, Slicer(network).slice(), compiled=True)
     assert one.difference is None
-    assert states in {None, (one.full.states, one.small.states)}
+    assert times * one.small.states <= one.full.states
 
 
 def test_a_reduction_that_is_not_sound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,21 +307,18 @@ def test_an_event_comes_before_another_only_where_both_orders_lead_to_the_same(
     assert left_commutes(first, then) is may
 
 
-STEPS = 40_093
-"""Transitions of two messages, everything failing once."""
-
-
 def test_steps_that_lead_nowhere_new_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Independent counters: of the many ways into a state one is gone."""
-    network, taken = _jms({}, messages=2), []
+    network, taken, steps = _jms({"block_on_acknowledge": False}, messages=2), [], set()
     for every_step in (False, True):
         with monkeypatch.context() as patch:
             fills: list[int] = []
             patch.setattr(Search, "_grow_shards", _counting(Search._grow_shards, fills))  # noqa: SLF001
             found = explore.explore(network, explore.SearchOptions(every_step=every_step))
             taken.append(sum(fills))
-            assert found.transitions == STEPS
-    assert 2 * taken[0] < STEPS <= taken[1]
+            steps.add(found.transitions)
+    (every,) = steps
+    assert 2 * taken[0] < every <= taken[1]
 
 
 def _counting(grow: Callable[[Search], bool], fills: list[int]) -> Callable[[Search], bool]:

@@ -107,7 +107,7 @@ def test_two_messages(profile: str, chosen: dict[str, Any], limits: dict[str, An
 
 
 def test_four_messages() -> None:
-    found = agree(system(messages=4), SymbolicOptions())
+    found = agree(system(chosen={"block_on_acknowledge": False}, messages=4), SymbolicOptions())
     assert found.states is not None
     assert found.states > 1_000_000
 
