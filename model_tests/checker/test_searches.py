@@ -122,7 +122,7 @@ def _contradicts_itself(one: Network, bug: Bug) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("messages", "every_step"), [(23, True), (19, False), (28, False)])
+@pytest.mark.parametrize(("messages", "every_step"), [(17, True), (19, False), (28, False)])
 @pytest.mark.parametrize("plain_states", [None, 1], ids=["plain", "compiled"])
 def test_what_was_missed_once_would_be_noticed(
     messages: int,
