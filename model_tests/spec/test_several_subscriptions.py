@@ -62,43 +62,6 @@ def after(network: Network, *labels: str) -> dict[str, str] | None:
     return dict(zip((one.label for one in network.instances), state, strict=True))
 
 
-# nothing changes with one subscription
-
-BEFORE: list[tuple[str, Mapping[str, object], dict[str, Any], tuple[int, int]]] = [
-    ("jms", {}, {"messages": 2, "faults": {GONE}}, (3467, 8474)),
-    ("jms", {"ack_mode": "SESSION_TRANSACTED"}, {"faults": set(Fault)}, (927, 2042)),
-    ("jms", DURABLE, {"faults": {CRASH}, "max_faults": None, "consumers": 2}, (26544, 98306)),
-    (
-        "jms",
-        {"destination": "non_durable_subscription"},
-        {"messages": 2, "faults": {Fault.CONSUMER_LINK_LOSS}},
-        (569, 1350),
-    ),
-    ("artemis", {}, {"faults": set(Fault)}, (1154, 2588)),
-    ("artemis", {"duplicate_detection": True, "resend_in_doubt": True}, {"faults": {CRASH, CUT}}, (1761, 3477)),
-    ("rabbitmq", {"ack_mode": "SESSION_TRANSACTED"}, {"messages": 2, "faults": {Fault.BROKER_KILL}}, (90920, 291246)),
-    ("activemq", DURABLE, {"faults": {CRASH, Fault.LISTENER_EXCEPTION}, "max_faults": 2}, (2593, 5231)),
-    ("solace", {}, {"messages": 2, "faults": {Fault.PRODUCER_CRASH}}, (9435, 34573)),
-    ("qpid-jms", {}, {"faults": {CRASH}, "max_faults": None}, (53410, 148374)),
-    (
-        "ems",
-        {"ack_mode": "CLIENT_ACKNOWLEDGE"},
-        {"consumers": 2, "one_session": True, "messages": 2, "faults": {GONE}},
-        (1140836, 5534913),
-    ),
-]
-
-
-@pytest.mark.parametrize(("profile", "settings", "bounds", "size"), BEFORE)
-def test_with_one_subscription_there_are_as_many_states_as_before_there_were_several(
-    profile: str, settings: Mapping[str, object], bounds: dict[str, Any], size: tuple[int, int]
-) -> None:
-    limits = Bounds(**bounds)
-    assert limits == Bounds(**bounds, subscriptions=1, non_durable=0)
-    found = explore.explore(compose(shipped(), shipped().configure(profile, dict(settings)), limits))
-    assert (found.states, found.transitions) == size
-
-
 # each subscription has the message, whatever becomes of the others
 
 
@@ -186,8 +149,8 @@ def removed_for_all(folder: Path) -> Specification:
             f"    ready:\n      settle(other_subscription): {REMOVED}\n      dispatch_first, dispatch_again:\n",
         ),
         (
-            "    settle, requeue: {refuse: it is not with a consumer}\n",
-            "    settle, requeue: {refuse: it is not with a consumer}\n    settle(other_subscription): {ignore: x}\n",
+            "lease_expired: {refuse: it is not with a consumer}\n",
+            "lease_expired: {refuse: it is not with a consumer}\n    settle(other_subscription): {ignore: x}\n",
         ),
     )
 
