@@ -418,9 +418,9 @@ def test_a_drawing_can_be_read_at_the_width_of_a_page(name: str) -> None:
     """Of a machine with more states or arrows than this only a configuration can be, or what happens there unasked."""
     states = sum(len(monitor.machine.states) for monitor in _monitors(name))
     configuration, limits = None, None
-    if states > _MOST_STATES or _arrows(name, configuration) > _MOST_ARROWS:
+    if states > _MOST_STATES or _drawn_arrows(name, configuration) > _MOST_ARROWS:
         configuration = CONFIGURATIONS["jms"]
-        if _arrows(name, configuration) > _MOST_ARROWS_CONFIGURED:
+        if _drawn_arrows(name, configuration) > _MOST_ARROWS_CONFIGURED:
             limits = Bounds(faults=frozenset(Fault))
     root = ET.fromstring(str(draw(SPEC, name, Format.SVG, configuration, limits)))  # noqa: S314 - made here
     width = float(root.get("width", "").removesuffix("pt")) / _POINTS
@@ -428,7 +428,7 @@ def test_a_drawing_can_be_read_at_the_width_of_a_page(name: str) -> None:
     assert smallest * min(1, _COLUMN / width) >= LEGIBLE
 
 
-def _arrows(name: str, configuration: Configuration | None) -> int:
+def _drawn_arrows(name: str, configuration: Configuration | None) -> int:
     return sum(1 for _ in _edges(_parsed(_text(name, Format.DOT, configuration))))
 
 
