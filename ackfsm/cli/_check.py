@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -107,17 +108,34 @@ def _check(arguments: argparse.Namespace) -> int:
 
         tried = _with_small_bounds(arguments, specification, answer)
         confirmed = _of_what_was_confirmed(arguments, specification, answer)
-        told = {} if arguments.api is None else {"api": arguments.api}
-        narrowed = {"of_what_was_confirmed": confirmed} if confirmed else {}
         also = {"small_bounds": [one.as_json() for one in tried]} if tried else {}
         emit(
             arguments,
-            {**told, **answer.as_json(), **narrowed, **also},
+            {**_told(arguments, answer, confirmed), **also},
             lambda: check_screen(answer, specification, arguments.api, tried, confirmed),
         )
     else:
-        show(arguments, form, specification, answer, witnesses)
+        _show(arguments, form, specification, answer, witnesses)
     return _exit_code(answer)
+
+
+def _show(
+    arguments: argparse.Namespace,
+    form: Form,
+    specification: Specification,
+    answer: Answer,
+    witnesses: Sequence[Witness],
+) -> None:
+    """The witnesses; with ``--json`` beside all that the answer says without them."""
+    confirmed = _of_what_was_confirmed(arguments, specification, answer) if arguments.json else {}
+    show(arguments, form, specification, answer, witnesses, told=_told(arguments, answer, confirmed))
+
+
+def _told(arguments: argparse.Namespace, answer: Answer, confirmed: Mapping[str, bool | None]) -> Mapping[str, object]:
+    """The answer as JSON, but for what smaller bounds say."""
+    told = {} if arguments.api is None else {"api": arguments.api}
+    narrowed = {"of_what_was_confirmed": confirmed} if confirmed else {}
+    return {**told, **answer.as_json(), **narrowed}
 
 
 def _with_small_bounds(
@@ -167,7 +185,7 @@ def explain_witnesses(arguments: argparse.Namespace) -> int:
     """Show the witnesses of the configuration that ``arguments`` describe; the exit code of its check."""
     form = form_of(arguments) or Form.STEPS
     specification, answer, witnesses = _run_check(arguments)
-    show(arguments, form, specification, answer, witnesses)
+    _show(arguments, form, specification, answer, witnesses)
     return _exit_code(answer)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +56,7 @@ def check_any(arguments: argparse.Namespace) -> int:
         )
     witnesses = [one for one in decision.witnesses() if one.network.configuration == configuration]
     if form is not None:
-        show(arguments, form, specification, decision, witnesses)
+        show(arguments, form, specification, decision, witnesses, told=_told(arguments, decision))
     else:
         write_then_report(
             lambda: _written(certificate, decision),
@@ -79,10 +79,14 @@ def _report(
 ) -> None:
     from ackfsm.views.decision import decision_screen
 
-    told = {} if arguments.api is None else {"api": arguments.api}
-    told |= {"written": list(map(str, written))} if written else {}
+    files = {"written": list(map(str, written))} if written else {}
     screen = decision_screen(decision, specification, arguments.api)
-    emit(arguments, {**told, **decision.as_json()}, lambda: Group(screen, *written_lines(written)))
+    emit(arguments, {**_told(arguments, decision), **files}, lambda: Group(screen, *written_lines(written)))
+
+
+def _told(arguments: argparse.Namespace, decision: Decision) -> Mapping[str, object]:
+    told = {} if arguments.api is None else {"api": arguments.api}
+    return {**told, **decision.as_json()}
 
 
 def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:

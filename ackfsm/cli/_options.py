@@ -372,33 +372,36 @@ def size(text: str) -> int:
     return found
 
 
-class _Once(argparse.Action):
+class _Noticed(argparse.Action):
+    """An option of which it is noticed that it was given; its value is kept as it is without that."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        self.notice(parser, namespace, option_string)
+        setattr(namespace, self.dest, values)
+
+    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
+        raise NotImplementedError
+
+
+class _Once(_Noticed):
     """An option that must not be given twice."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
+    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
         if getattr(namespace, self.dest) is not None:
-            parser.error(f"{option_string} is given more than once; give it once")
-        setattr(namespace, self.dest, values)
+            parser.error(f"{option} is given more than once; give it once")
 
 
-class _Told(argparse.Action):
+class _Told(_Noticed):
     """An option that has a default, and of which it matters whether it was given."""
 
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        del parser, option_string
-        setattr(namespace, self.dest, values)
+    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
+        del parser, option
         setattr(namespace, f"{self.dest}_given", True)
 
 

@@ -106,14 +106,19 @@ def _anomaly(name: str) -> Anomaly:
         raise InputError(f"there is no anomaly {quoted(name)}{hint}; the anomalies are {', '.join(Anomaly)}") from None
 
 
-def show(
+def show(  # noqa: PLR0913 - the answer, its witnesses and its JSON
     arguments: argparse.Namespace,
     form: Form,
     specification: Specification,
     answer: Answer | Decision,
     witnesses: Sequence[Witness],
+    *,
+    told: Mapping[str, object],
 ) -> None:
-    """Write the chosen witnesses to ``--output`` or print them, and report the files, or why there is no witness."""
+    """Write the chosen witnesses to ``--output`` or print them, and report the files, or why there is no witness.
+
+    With ``--json`` they stand beside what is ``told``, the JSON of the answer without them.
+    """
     chosen = [one for one in witnesses if arguments.anomaly in {None, one.anomaly}]
     write, output = _writer(form), _output(arguments)
 
@@ -126,7 +131,7 @@ def show(
         if arguments.json:
             texts = {one.anomaly: write(specification, [one]) for one in chosen}
             files_written = [str(path) for path in written]
-            print_json({**answer.as_json(), "as": form, "witnesses": texts, "written": files_written})
+            print_json({**told, "as": form, "witnesses": texts, "written": files_written})
         elif not chosen:
             note(f"ackfsm {arguments.command}: {_why_none(answer, arguments.anomaly)}")
         elif not written:

@@ -35,7 +35,7 @@ _TRACK: Final = 5
 _MOST_BRACKETS: Final = 26
 """Pixels beside the machines of a lane that its brackets may take."""
 
-_NAMED: Final = 8
+_NAMED: Final = 9
 """Events of one arrow whose names are shown."""
 
 _WIDEST_BOX: Final = 220

@@ -100,8 +100,8 @@ def test_an_anomaly_at_rest_is_none_as_long_as_something_can_happen() -> None:
 
 
 def test_those_that_break_a_promise_come_first() -> None:
-    assert list(known()) == ["loss", "duplicate", "reprocessed"]
-    assert [witness.promise is not None for witness in known().values()] == [True, False, False]
+    assert list(known()) == ["loss", "resurrection", "duplicate", "reprocessed"]
+    assert [witness.promise is not None for witness in known().values()] == [True, True, False, False]
 
 
 def test_an_event_that_a_system_does_not_have_is_one_sentence() -> None:
@@ -175,16 +175,18 @@ def test_a_narrow_terminal_shows_all_of_it() -> None:
     assert all(any(step.event.label in line for line in lines) for step in known()[Anomaly.LOSS].steps)
 
 
-def test_json_has_the_answer_and_with_as_the_witnesses_beside_it(ackfsm: Command) -> None:
-    plain = json.loads(ackfsm(f"check {LOSS} --json")[1])
-    shown = json.loads(ackfsm(f"check {LOSS} --json --as plantuml")[1])
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_json_has_the_answer_and_with_as_the_witnesses_beside_it(ackfsm: Command, command: str) -> None:
+    plain = json.loads(ackfsm(f"check {LOSS} --api jms-2.0 --json")[1])
+    assert {"api", "of_what_was_confirmed"} <= plain.keys()
+    shown = json.loads(ackfsm(f"{command} {LOSS} --api jms-2.0 --json --as plantuml")[1])
     assert [key for key in shown if key not in plain] == ["as", "witnesses", "written"]
     assert shown["written"] == []
     assert shown["as"] == "plantuml"
     reached = [name for name, finding in plain["anomalies"].items() if finding["reachable"]]
     assert sorted(shown["witnesses"]) == sorted(reached)
     assert all(text.startswith("@startuml\n") for text in shown["witnesses"].values())
-    assert {key: value for key, value in shown.items() if key in plain and key != "seconds"} == {
+    assert {key: shown.get(key) for key in plain if key != "seconds"} == {
         key: value for key, value in plain.items() if key != "seconds"
     }
 

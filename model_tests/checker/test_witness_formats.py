@@ -176,16 +176,23 @@ def test_pytest_runs_the_printed_tests_as_they_stand(
 def test_they_fail_once_the_tables_keep_the_promise(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """An answer that waits for the sync, whatever the setting says: what is confirmed is stored."""
+    """An answer that waits for the sync, whatever the setting says: what is confirmed or settled is stored."""
     spec = copy_of_spec(tmp_path)
-    answers = "{to: written, because: the response does not wait for the sync, source: 004 non-transactional sends; "
-    replace(spec, "machines/journal.yaml", (answers + "EMS-STORE}", "{refuse: it waits, source: model}"))
+    answers = "{to: written, because: the response does not wait for the sync, source: "
+    sends, acknowledgements = "004 non-transactional sends; EMS-STORE}", "ART persistence}"
+    waits = "{refuse: it waits, source: model}"
+    replace(spec, "machines/journal.yaml", (answers + sends, waits), (answers + acknowledgements, waits))
     changed = tables.load(spec)
     monkeypatch.setattr("ackfsm.tables.load", lambda: changed)
     pytester.makepyfile(export.pytest_file(shipped(), list(known().values())))
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider")
-    result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(["*Refused: confirm(m1) is refused by record(m1) in state written: it waits*"])
+    result.assert_outcomes(passed=2, failed=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*Refused: confirm(m1) is refused by record(m1) in state written: it waits*",
+            "*Refused: confirm_acknowledgement(m1) is refused by ack_record(m1) in state written: it waits*",
+        ]
+    )
 
 
 def run(source: str, anomaly: str, specification: Specification, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,8 @@ from model_tests.timing.test_sweep import grid
 SWEEP = ["plan", "--profile", "solace", "--sweep", "rtt=0.1ms..100ms*10", "--sweep", "publish_window=1,100"]
 
 
-def drawn(*swept: str, profile: str | None = None) -> Curves:
-    found = grid(*swept, profile=profile)
+def drawn(*swept: str, profile: str | None = None, **settings: str) -> Curves:
+    found = grid(*swept, profile=profile, settings=settings)
     return curves_of(found, plan_cells(found, shipped(), range(len(found))))
 
 
@@ -40,8 +40,10 @@ def test_the_dimension_with_most_numbers_is_the_x_axis_and_the_others_are_the_cu
 def test_the_side_that_the_sweep_changes_is_drawn() -> None:
     found = drawn("processing_time=1ms,2ms")
     assert found.y.name == "messages delivered a second"
-    assert list(found.curves[0].high) == [1000, 500]
+    assert list(found.curves[0].high) == [800, pytest.approx(1 / (0.002 + 0.00025))], "its answer is waited for"
     assert found.curves[0].name == "delivered"
+    unanswered = drawn("processing_time=1ms,2ms", block_on_acknowledge="false")
+    assert list(unanswered.curves[0].high) == [1000, 500]
 
 
 def test_where_only_bounds_are_known_both_are_there() -> None:

@@ -91,10 +91,11 @@ def test_a_range_has_the_values_that_one_would_write(text: str, values: tuple[st
 
 
 def test_both_directions_have_the_swept_bandwidth_unless_one_is_said() -> None:
-    slow = rows(grid("bandwidth=1Mb,any"))
+    unanswered = {"block_on_acknowledge": "false"}
+    slow = rows(grid("bandwidth=1Mb,any", settings=unanswered))
     assert slow[0].deliver_binds == "bandwidth down"
     assert slow[1].deliver_at_most is None
-    both = Grid(None, {}, WORK, (read_dimension("bandwidth=1Mb", both_ways=False),))
+    both = Grid(None, unanswered, WORK, (read_dimension("bandwidth=1Mb", both_ways=False),))
     assert int(rows(both)[0].deliver_at_most or 0) == 89_478
 
 

@@ -114,6 +114,6 @@ def test_where_no_pair_decides_the_tables_do(tmp_path: Path) -> None:
     assert _allowed_by_kind(shipped(), "artemis", given_back_beside=False) is False
     assert _allowed_by_kind(shipped(), "qpid", given_back_beside=True) is False
     spec = copy_of_spec(tmp_path)
-    clears = "&unmarked\n          to: clear\n"
-    replace(spec, "machines/broker.yaml", (clears, clears.replace("clear", "marked")))
+    counts = "to: counted_or_not\n          when: first_given_back_counts\n"
+    replace(spec, "machines/broker.yaml", (counts, counts.replace("counted_or_not", "marked")))
     assert _allowed_by_kind(tables.load(spec), "artemis", given_back_beside=True) is False

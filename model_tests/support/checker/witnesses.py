@@ -16,7 +16,7 @@ from model_tests.support.tables import actions, shipped, values
 __all__ = ["LOSS", "drawn", "known"]
 
 LOSS = "--set journal_sync_non_transactional=written --fault broker_crash"
-"""Options with which ``loss`` is reachable (and promised absent), ``duplicate`` and ``reprocessed`` too."""
+"""With these options ``loss``, ``resurrection`` (promised absent), ``duplicate`` and ``reprocessed`` are reachable."""
 
 _DRAWN = 63
 _MOST_STATES = 8000
