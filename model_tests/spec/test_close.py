@@ -62,13 +62,27 @@ def test_close_waits_for_a_listener_and_not_for_an_application_that_received(mod
     assert watched("closed_under_its_listener", {"ack_mode": mode, "consumption": "receive"})
 
 
-def test_auto_acknowledge_settles_what_the_listener_completed_before_the_session_is_closed() -> None:
-    network = system({"ack_mode": "AUTO_ACKNOWLEDGE"}, Bounds(actions=CLOSE))
+@pytest.mark.parametrize(
+    ("waits", "rest"),
+    [
+        (False, ["settle"]),
+        (True, ["settle", "write_ack_record", "sync_ack_record", "confirm_acknowledgement", "acknowledged"]),
+    ],
+)
+def test_auto_acknowledge_settles_what_the_listener_completed_before_the_session_is_closed(
+    rest: list[str], *, waits: bool
+) -> None:
+    """Where the library waits for the broker's answer, close() waits for that too."""
+    settings = {"ack_mode": "AUTO_ACKNOWLEDGE", "block_on_acknowledge": waits}
+    network = system(settings, Bounds(actions=CLOSE))
     assert after(network, *DELIVERED, "consumer_close") is None
-    assert after(network, *DELIVERED, "processed(m1)", "consumer_close") is None
-    way = [*DELIVERED, "processed(m1)", "acknowledge(m1)", "settle(m1)"]
+    way = [*DELIVERED, "processed(m1)", "acknowledge(m1)"]
+    assert after(network, *way[:-1], "consumer_close") is None
+    for step in rest:
+        assert after(network, *way, "consumer_close") is None
+        way.append(f"{step}(m1)")
     assert after(network, *way, "consumer_close") is not None
-    assert not watched("completed_and_closed", {"ack_mode": "AUTO_ACKNOWLEDGE"}, faults=BREAKS)
+    assert not watched("completed_and_closed", settings, faults=BREAKS)
     assert watched("completed_and_closed", {"ack_mode": "CLIENT_ACKNOWLEDGE"})
 
 

@@ -98,8 +98,8 @@ def test_what_is_not_switched_on_is_not_there(messages: int) -> None:
 MUTANTS = {
     "a message may be sent before its time": (
         DELIVERY,
-        "dispatch_first, dispatch_again, dead_lettered, destroyed, expired, missed, taken_elsewhere: {refuse",
-        "dispatch_first, dispatch_again, dead_lettered, destroyed, expired, missed, taken_elsewhere: {ignore",
+        "turned_away_at_limit, expired, missed, taken_elsewhere:\n      {refuse",
+        "turned_away_at_limit, expired, missed, taken_elsewhere:\n      {ignore",
         (True, True),
     ),
     "a message that waits holds up the later ones": (

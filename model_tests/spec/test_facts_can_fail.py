@@ -261,8 +261,8 @@ MUTATIONS = {
     ),
     "a property: twice is not counted": Mutation(
         "properties/reprocessed.yaml",
-        "processed: {to: twice,",
-        "processed: {to: once,",
+        "processed, processed_in_vain: {to: twice,",
+        "processed, processed_in_vain: {to: once,",
         flagged,
         CRASH,
         IN_MEMORY,
@@ -284,6 +284,7 @@ MUTATIONS = {
         lambda changed: facts.test_auto_and_pre_are_the_same_with_receive(changed, GONE),
         GONE,
         STRICT | {"consumption": "receive"},
+        gained=AGAIN,
         missing={LOSS, "unprocessed"},
     ),
 }

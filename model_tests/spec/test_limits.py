@@ -19,6 +19,7 @@ from model_tests.support.verify.notation import events_of, write
 
 INDIVIDUAL = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
 CLIENT = {"ack_mode": "CLIENT_ACKNOWLEDGE"}
+CRASHES = {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": 2}
 ENDS = {"dead_lettered_unprocessed", "destroyed_unprocessed"}
 
 # ---- Where it goes ----------------------------------------------------------------------------------------------
@@ -36,7 +37,7 @@ AT_THE_LIMIT = [
     ("solace", {**CLIENT, "DMQEligible": "true"}, "dead_lettered_unprocessed"),
     ("solace-jms", {}, "destroyed_unprocessed"),
     ("solace-jms", {"default-dmq-eligible": "true"}, "dead_lettered_unprocessed"),
-    ("qpid-jms", {}, None),
+    ("qpid-jms", {}, "dead_lettered_unprocessed"),
     ("qpid-jms", {"jms.redeliveryPolicy.outcome": "REJECTED"}, "dead_lettered_unprocessed"),
 ]
 
@@ -48,15 +49,26 @@ def asked(profile: str, chosen: dict[str, object], **bounds: object) -> explore.
 
 @pytest.mark.parametrize(("profile", "chosen", "end"), AT_THE_LIMIT)
 def test_what_has_used_up_its_attempts_ends_as_the_vendor_says(
-    profile: str, chosen: dict[str, object], end: str | None
+    profile: str, chosen: dict[str, object], end: str
 ) -> None:
-    crashes = {"faults": frozenset({Fault.CONSUMER_CRASH}), "max_faults": 2}
-    answer = asked(profile, {**chosen, "max_delivery_attempts": 2}, **crashes)
-    assert {name for name in ENDS if answer.ends[name].reachable} == ({end} if end else set())
-    assert answer.findings[Anomaly.UNPROCESSED].reachable is (end is None), "it waits in its queue"
+    answer = asked(profile, {**chosen, "max_delivery_attempts": 2}, **CRASHES)
+    assert {name for name in ENDS if answer.ends[name].reachable} == {end}
+    assert not answer.findings[Anomaly.UNPROCESSED].reachable, "it does not wait in its queue"
     assert not answer.findings[Anomaly.STUCK].reachable
     assert not answer.findings[Anomaly.OVER_DELIVERED].reachable
     assert not answer.violations
+
+
+def test_what_a_client_turns_away_at_its_limit_waits_until_the_broker_dead_letters_it() -> None:
+    """Where the broker has no limit of its own, the queue keeps it for other consumers."""
+    chosen: dict[str, object] = {"max_delivery_attempts": 2}
+    steps = [event.name for event in asked("qpid-jms", chosen, **CRASHES).ends["dead_lettered_unprocessed"].steps]
+    assert steps.index("turned_away_at_limit") < steps.index("dead_lettered")
+    kept = asked("qpid-jms", chosen, **CRASHES, without=frozenset({"dead_lettered"}))
+    assert not any(kept.ends[name].reachable for name in ENDS)
+    assert kept.findings[Anomaly.UNPROCESSED].reachable, "it waits in its queue"
+    assert not kept.findings[Anomaly.STUCK].reachable
+    assert not kept.findings[Anomaly.LOSS].reachable
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,8 @@ def test_a_message_goes_all_the_way_by_the_names_of_the_tables() -> None:
     sent = ["send", "accept", "write_record", "sync_record", "confirm", "confirmed"]
     consumed = ["dispatch_first", "arrive", "delivered_clear", "processed"]
     settled = ["acknowledge", "settle", "write_ack_record", "sync_ack_record"]
-    for step in [*sent, *consumed, *settled]:
+    answered = ["confirm_acknowledgement", "acknowledged"]
+    for step in [*sent, *consumed, *settled, *answered]:
         system.fire(f"{step}(m1)")
     assert system.enabled() == [], "at rest"
     states = {i.label: state for i, state in zip(system.network.instances, system.state, strict=True)}

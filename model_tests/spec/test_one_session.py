@@ -29,7 +29,7 @@ def asked(  # noqa: PLR0913 - one name for each bound
     """What ``check`` says where all consumers are of one session; a search that ends at a limit is no answer."""
     faults = frozenset(faults)
     bounds = Bounds(messages=messages, consumers=consumers, one_session=consumers > 1, faults=faults, max_faults=most)
-    answer = explore.check(shipped(), shipped().configure(profile, dict(settings)), bounds, max_states=1_500_000)
+    answer = explore.check(shipped(), shipped().configure(profile, dict(settings)), bounds, max_states=4_000_000)
     assert answer.exploration.complete
     return answer
 
