@@ -53,12 +53,23 @@ def test_no_proof_contradicts_a_search(profile: str) -> None:
 
 
 def test_most_anomalies_of_jms_are_impossible_for_any_number_of_messages() -> None:
-    proof = prove(shipped(), shipped().configure("jms"), levels=_CHEAP)
+    proof = prove(shipped(), shipped().configure("jms", {"block_on_acknowledge": False}), levels=_CHEAP)
     possible = {Anomaly.UNPROCESSED, Anomaly.DUPLICATE, Anomaly.REPROCESSED}
     assert not _proved(proof) & possible
     assert {Anomaly.LOSS, Anomaly.UNFLAGGED_DUPLICATE, Anomaly.RESURRECTION, Anomaly.TORN_TRANSACTION} <= _proved(proof)
     assert set(proof.verdicts) - _proved(proof) - possible == {Anomaly.REORDER, Anomaly.STUCK}
     assert all(verdict.level is None and verdict.undecided for verdict in proof.undecided)
+
+
+def test_what_waits_for_an_answer_waits_for_one_that_others_have_coming() -> None:
+    """The default of AUTO_ACKNOWLEDGE; if nothing is asked of others, one that is not there holds a message up."""
+    everything = prove(shipped(), shipped().configure("jms"), levels=_CHEAP)
+    assert {name for name, verdict in everything.verdicts.items() if not verdict.proved} == {
+        *(Anomaly.UNPROCESSED, Anomaly.DUPLICATE, Anomaly.REPROCESSED),
+        *(Anomaly.REORDER, Anomaly.STUCK, Anomaly.LOSS),
+    }
+    asked = [Anomaly.REORDER, Anomaly.STUCK, Anomaly.LOSS]
+    assert _proved(prove(shipped(), shipped().configure("jms"), asked, levels=[Level.RELATED])) == set(asked)
 
 
 def test_the_order_of_messages_is_proved_with_pairs_of_them() -> None:
