@@ -119,7 +119,8 @@ def _related(name: str, *, of_system: bool = True) -> RelatedViews:
 
 def _pairs(system: System, local: Views) -> Views:
     spaces = Spaces(system)
-    return Views(spaces, Level.PAIRS, third=True, max_states=400_000, halves=halves_of(local, spaces))
+    halves = halves_of(local, spaces, of_relation=True)
+    return Views(spaces, Level.PAIRS, third=True, max_states=400_000, halves=halves)
 
 
 @pytest.mark.parametrize("of_system", [False, True])
