@@ -423,7 +423,8 @@ class _Run:
         """The views of pairs that are the relation, and those of one message that ask it."""
         local = self._of_local(family, whole)
         of_local = _known_by(local.system, whole)
-        pairs = self._examined(Level.PAIRS, family, of_local, relating(of_local), self._most_related, local.views)
+        kept, most = relating(of_local), self._most_related
+        pairs = self._examined(Level.PAIRS, family, of_local, kept, most, local.views, of_relation=True)
         return Related(pairs, self._related_views(family, local, Relation(pairs.views)))
 
     def _related_views(
@@ -455,7 +456,7 @@ class _Run:
         kept = first
         most = min(self.max_states, _MOST_LOCALIZED[level] if local is None else _MOST_FEW)
         while True:
-            examined = self._examined(level, family, whole, kept, most, local)
+            examined = self._examined(level, family, whole, kept, most, local, of_relation=local is not None)
             shown = shown_by(examined, watcher, level)
             if shown is None:
                 return "", examined
@@ -485,17 +486,19 @@ class _Run:
         local: Views | None = None,
         *,
         merged: bool = True,
+        of_relation: bool = False,
     ) -> Examined:
         """The views of a level; again where ghosts turn out not to be exact, without them or with what they still tell.
 
-        Halves of pairs that ``local`` views do not have are left out, and messages are ``merged`` in the others.
+        Halves of pairs that ``local`` views do not have are left out, and messages are ``merged`` in the others, more
+        of them in those ``of_relation``.
         """
         third = family.has_third if level is Level.PAIRS else family.has_several
         ghosts = whole.ghosts
         while True:
             system = projected(dataclasses.replace(whole, ghosts=ghosts), kept)
             spaces = Spaces(system)
-            halves = None if local is None else halves_of(local, spaces, merged=merged)
+            halves = None if local is None else halves_of(local, spaces, merged=merged, of_relation=of_relation)
             views = Views(spaces, level, third=third, max_states=max_states, progress=self.progress, halves=halves)
             broken = {system.machines[ghost.counter].name for ghost in views.broken}
             if not broken:

@@ -53,19 +53,29 @@ def relating(system: System) -> Kept:
     )
 
 
-def halves_of(local: Views, spaces: Spaces, relation: Relation | None = None, *, merged: bool = True) -> Flags:
+def halves_of(
+    local: Views, spaces: Spaces, relation: Relation | None = None, *, merged: bool = True, of_relation: bool = False
+) -> Flags:
     """For each state of the system in ``spaces`` the states of a message that ``local`` views have it met with.
 
     The states of ``spaces`` are parts of those of the views; they get their numbers here, and those of a message that
-    no step tells apart are made one if they are to be ``merged``.  A ``relation`` has to tell as much of them.
+    no step tells apart are made one if they are to be ``merged``.  A ``relation`` has to tell as much of them.  Where
+    the views are to be those ``of_relation``, nobody asks whether a step is refused that only its message hears.
     """
     system = _added(spaces.machines, local.spaces.machines, local.machines)
     message = _added(spaces.message, local.spaces.message, local.slots[0])
     found = np.zeros((len(spaces.machines), len(spaces.message)), np.bool_)
     found[system, message] = True
     if merged:
-        spaces.message.merge(_told_apart(spaces, relation))
+        spaces.message.merge(_told_apart(spaces, relation), _unheard(spaces) if of_relation else ())
     return found
+
+
+def _unheard(spaces: Spaces) -> list[int]:
+    """The own steps of a message by events that nothing of the system and of no other message has a row for."""
+    heard = {event for table in spaces.system.machines for _, event in table.columns}
+    heard |= {event for table in spaces.system.message for role, event in table.columns if role is not Role.OWN}
+    return [step for (role, event), step in spaces.message_steps.items() if role is Role.OWN and event not in heard]
 
 
 def _added(part: Space, whole: Space, met: Ints) -> Ints:

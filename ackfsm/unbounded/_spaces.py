@@ -85,21 +85,28 @@ class Space:
             numbers if self.representatives is None else np.where(numbers < 0, numbers, self.representatives[numbers])
         )
 
-    def merge(self, keys: Ints) -> None:
+    def merge(self, keys: Ints, unheard: Sequence[int] = ()) -> None:
         """Merge the bisimilar states: they have the same of ``keys`` (a row for each), and so have their next states.
 
         The first of them is the representative of all, and every step to one of them leads to it.  What a step leads to
-        that has no number yet is not told apart: it must not be met.
+        that has no number yet is not told apart: it must not be met.  A state that refuses one of the ``unheard`` steps
+        is taken to stay as it is by it: merged states may refuse it or not, and all of them do only if each one does.
         """
         met = len(keys)
         position = 0
         while position < met:
             self.make_room()
             position = _compiled.expand_all(self.arrays, position, met)
+        refused = {step: np.flatnonzero(self.after[:met, step] < 0) for step in unheard}
+        for step, states in refused.items():
+            self.after[states, step] = states
         blocks, finer, count = distinct_rows(keys)[1], np.zeros(met, np.int64), 0
         while (found := _compiled.refine(self.after, blocks, finer, empty_lookup(met))) > count:
             blocks, finer, count = finer, blocks, found
         _compiled.redirect(self.after, blocks)
+        for step, states in refused.items():
+            by_none = np.bincount(blocks, minlength=met) == np.bincount(blocks[states], minlength=met)
+            self.after[:met, step][by_none[blocks]] = -1
         kept = np.arange(len(self))
         kept[:met] = blocks
         self.representatives = kept

@@ -17,7 +17,8 @@ from ackfsm.unbounded._related import relating
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import shipped
 
-_TWO_COPIES: Mapping[str, object] = {"resend_in_doubt": True}
+_TWO_COPIES: Mapping[str, object] = {"resend_in_doubt": True, "block_on_acknowledge": False}
+"""Nobody waits for an answer: else more machines tell whether the application has acknowledged the other copy."""
 _FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.PRODUCER_LINK_LOSS})
 
 

@@ -18,24 +18,41 @@ from ackfsm.unbounded._localize import Kept, projected
 from ackfsm.unbounded._related import halves_of, relating
 from ackfsm.unbounded._spaces import Space, empty_lookup
 from ackfsm.unbounded._steps import Spaces
+from ackfsm.unbounded._tables import Role
 from ackfsm.unbounded._views import Views
 from model_tests.support.tables import shipped
 
 _FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL})
 _CASES = [("jms", {}), ("qpid", {"prefetch": 5}), ("jms", {"resend_in_doubt": True})]
 _REFUSED, _NOT_MET = -1, -2
+_OTHERS = {Role.SYSTEM, Role.EARLIER, Role.LATER}
 
 
 def _system(profile: str, settings: dict[str, object]) -> System:
     return system_of(Scope(shipped(), shipped().configure(profile, settings), _FEW), Family(3, None))
 
 
-def _pairs(whole: System) -> Views:
-    """The views of a relation with all the machines that it may know."""
+def _with_halves(whole: System, *, of_relation: bool) -> tuple[Spaces, np.ndarray]:
+    """The states of a relation with all the machines that it may know, and the halves of its views."""
     local = Views(Spaces(whole), Level.LOCAL, third=True, max_states=400_000)
     system = Kept(frozenset(range(len(whole.machines))), frozenset())
     spaces = Spaces(projected(whole, relating(whole) | system))
-    return Views(spaces, Level.PAIRS, third=True, max_states=700_000, halves=halves_of(local, spaces))
+    return spaces, halves_of(local, spaces, of_relation=of_relation)
+
+
+def _pairs(whole: System, *, of_relation: bool) -> Views:
+    """The views of a relation with all the machines that it may know."""
+    spaces, halves = _with_halves(whole, of_relation=of_relation)
+    return Views(spaces, Level.PAIRS, third=True, max_states=700_000, halves=halves)
+
+
+def _unheard(system: System) -> list[tuple[Role, int]]:
+    """The events that a message has for itself: no machine of the system, or of another message, moves or refuses."""
+    heard = {event for table in system.machines for _, event in table.columns}
+    heard |= {event for table in system.message for role, event in table.columns if role in _OTHERS}
+    return [
+        (Role.OWN, number) for number, event in enumerate(system.events) if event.of_message and number not in heard
+    ]
 
 
 def _coarsest(keys: Sequence[Hashable], after: Sequence[Sequence[int]]) -> list[int]:
@@ -50,22 +67,29 @@ def _coarsest(keys: Sequence[Hashable], after: Sequence[Sequence[int]]) -> list[
         blocks = finer
 
 
+@pytest.mark.parametrize("of_relation", [False, True])
 @pytest.mark.parametrize(("profile", "settings"), _CASES)
 def test_states_of_a_message_that_are_made_one_are_the_coarsest_that_may_be(
-    profile: str, settings: dict[str, object]
+    profile: str, settings: dict[str, object], *, of_relation: bool
 ) -> None:
-    """They have the same ghosts, wait for the same causes, and so do those that follow them by whatever step."""
-    views = _pairs(_system(profile, settings))
-    message, ghosts = views.spaces.message, [ghost.ghost for ghost in views.spaces.system.ghosts]
+    """They have the same ghosts, wait for the same causes, and so do those that follow them by whatever step.
+
+    In a relation whoever refuses what it has for itself stays as it is by it, unless all that are made one refuse it.
+    """
+    spaces, halves = _with_halves(_system(profile, settings), of_relation=of_relation)
+    message, ghosts = spaces.message, [ghost.ghost for ghost in spaces.system.ghosts]
     assert message.representatives is not None
-    is_met = views.halves.sum(axis=0) > 0
+    is_met = halves.sum(axis=0) > 0
     met = int(np.count_nonzero(is_met))
     assert is_met[:met].all(), "the states that are met come first"
-    again = Spaces(views.spaces.system).message
+    again = Spaces(spaces.system).message
     numbers = again.add(message.states[:met])
     assert numbers.tolist() == list(range(met))
     again.merge(np.arange(met)[:, None])
     after = again.after[:met].astype(np.int64)
+    unheard = [spaces.message_steps[its] for its in _unheard(spaces.system)] if of_relation else []
+    refused = after[:, unheard] == _REFUSED
+    after[:, unheard] = np.where(refused, np.arange(met)[:, None], after[:, unheard])
     keys = [
         (
             *(caused_states(table, int(state)) for table, state in zip(message.tables, row, strict=True)),
@@ -73,13 +97,26 @@ def test_states_of_a_message_that_are_made_one_are_the_coarsest_that_may_be(
         )
         for row in message.states[:met]
     ]
-    assert message.representatives[:met].tolist() == _coarsest(keys, np.where(after >= met, _NOT_MET, after).tolist())
-    assert len(set(message.representatives[:met].tolist())) < met, "else none would be made one"
+    kept = message.representatives[:met]
+    assert kept.tolist() == _coarsest(keys, np.where(after >= met, _NOT_MET, after).tolist())
+    assert len(set(kept.tolist())) < met, "else none would be made one"
+    by_all = np.array([refused[kept == block].all(axis=0) for block in kept])
+    assert ((message.after[:met][:, unheard] == _REFUSED) == by_all).all()
 
 
 @pytest.mark.parametrize(("profile", "settings"), _CASES[:2])
+def test_what_an_application_is_left_behind_with_is_no_matter_of_a_relation(
+    profile: str, settings: dict[str, object]
+) -> None:
+    """Whether it is still busy with a delivery of an earlier session hinders no other message."""
+    exact, of_relation = (len(_pairs(_system(profile, settings), of_relation=each)) for each in (False, True))
+    assert of_relation < exact / 2
+
+
+@pytest.mark.parametrize("of_relation", [False, True])
+@pytest.mark.parametrize(("profile", "settings"), _CASES[:2])
 def test_what_pairs_can_be_in_is_no_less(
-    profile: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    profile: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch, *, of_relation: bool
 ) -> None:
     """Of each pair of states that are not made one the pair of those that are kept is there; and the mutant.
 
@@ -88,14 +125,14 @@ def test_what_pairs_can_be_in_is_no_less(
     whole = _system(profile, settings)
     with monkeypatch.context() as patch:
         patch.setattr(Space, "merge", lambda *_: None)
-        apart = _pairs(whole)
+        apart = _pairs(whole, of_relation=of_relation)
     pairs = _tuples(apart, apart.machines, apart.slots)
-    together = _pairs(whole)
+    together = _pairs(whole, of_relation=of_relation)
     assert pairs <= _tuples(together, *_parts(together.of_all_states()))
     assert len(together) < len(apart)
     with monkeypatch.context() as patch:
         patch.setattr(_compiled, "refine", lambda *_: 0)
-        mutant = _pairs(whole)
+        mutant = _pairs(whole, of_relation=of_relation)
     assert not pairs <= _tuples(mutant, *_parts(mutant.of_all_states()))
 
 
