@@ -339,7 +339,8 @@ class Configuration:
     ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds, or may (:class:`Maybe`).
     ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``release_counts`` whether a
     delivery that is released is one of them, ``time_to_live``
-    whether messages may expire, ``rejection_excludes_delivery`` whether what the broker has rejected is
+    whether messages may expire, ``expires_in_hand`` whether also one that a consumer has not acknowledged may,
+    ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
     while the others wait, ``session_reattachment`` whether a session that sends outlives its connection,
     ``consumer_reattachment`` whether one that consumes does,
@@ -392,6 +393,7 @@ class Configuration:
     restart_marks_redelivered: bool | Maybe
     attempts_exhausted: AttemptsExhausted
     time_to_live: bool
+    expires_in_hand: bool
     rejection_excludes_delivery: bool
     exclusive_consumer: bool
     session_reattachment: bool

@@ -129,9 +129,9 @@ _REVIEWED = (
         "rollback-first-consumer-only",
         "rollback() gives back what the session's first consumer had, and not what the others had",
         _SESSION,
-        "            self._requeue_unacked(consumer.receiver, call)\n            consumer.abandon()",
+        "            self._recover_receiver(consumer.receiver, call)\n            consumer.abandon()",
         "            if consumer is self.consumers[0]:\n                "
-        "self._requeue_unacked(consumer.receiver, call)\n            consumer.abandon()",
+        "self._recover_receiver(consumer.receiver, call)\n            consumer.abandon()",
         noticed_by="engine/several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(  # E11
@@ -329,15 +329,15 @@ _SESSIONS = (
         "recover-first-consumer-only",
         "recover() has only the messages of the session's first consumer delivered again",
         _SESSION,
-        'for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver, "recover")',
-        'for consumer in self.consumers[:1]:\n            self._requeue_unacked(consumer.receiver, "recover")',
+        'for consumer in self.consumers:\n            self._recover_receiver(consumer.receiver, "recover")',
+        'for consumer in self.consumers[:1]:\n            self._recover_receiver(consumer.receiver, "recover")',
         noticed_by="engine/several_consumers::test_what_every_consumer_has_had_is_delivered_again_flagged",
     ),
     Defect(
         "close-gives-nothing-back",
         "what a session has not acknowledged when it closes is delivered to nobody any more",
         _SESSION,
-        '            self._requeue_unacked(consumer.receiver, "close")\n        self.broker.loop.wait(',
+        "            self._close_receiver(consumer)\n        self.broker.loop.wait(",
         "            consumer.abandon()\n        self.broker.loop.wait(",
         noticed_by="engine/several_consumers::test_what_every_consumer_has_had_goes_to_the_next_session_flagged",
     ),
@@ -355,9 +355,9 @@ _SESSIONS = (
         _SESSION,
         "        for sender in self.senders.values():\n"
         "            self.broker.loop.perform_link_event(Event.ROLLBACK, sender)\n"
-        '        for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver, "close")\n'
+        "        for consumer in self.consumers:\n            self._close_receiver(consumer)\n"
         "        self.broker.loop.wait",
-        '        for consumer in self.consumers:\n            self._requeue_unacked(consumer.receiver, "close")\n'
+        "        for consumer in self.consumers:\n            self._close_receiver(consumer)\n"
         "        self.broker.loop.wait",
         noticed_by="engine/closing::test_a_closed_session_leaves_nothing_of_its_transaction",
     ),

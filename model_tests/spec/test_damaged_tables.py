@@ -276,8 +276,8 @@ DAMAGES = {
         BROKER,
         "entry reacts to 'setle'; declare it in events.yaml",
         (
-            "    settle, requeue, withdraw, lease_expired:",
-            f"    {HERE}settle, setle, requeue, withdraw, lease_expired:",
+            "    settle, requeue, withdraw, time_is_over:",
+            f"    {HERE}settle, setle, requeue, withdraw, time_is_over:",
         ),
     ),
     "an event of no relation": damage(

@@ -113,6 +113,17 @@ def test_a_message_may_be_delivered_after_it_expired_only_by_a_client_that_had_i
     assert labels.index("arrive(m1)") < labels.index("consumer_link_loss") < labels.index("expired(m1)")
 
 
+@pytest.mark.parametrize(("profile", "may"), [("ems", True), ("jms", False), ("artemis", False)])
+def test_what_an_application_has_expires_where_the_vendor_says_so_and_comes_to_nobody_again(
+    profile: str, *, may: bool
+) -> None:
+    chosen = {"time_to_live": True, "ack_mode": "CLIENT_ACKNOWLEDGE", "consumption": "receive"}
+    network = compose(shipped(), shipped().configure(profile, chosen), Bounds(max_faults=0))
+    assert ("expired_in_hand" in {event.name for event in network.events}) is may
+    answer = asked(profile, chosen, frozenset())
+    assert not [name for name, finding in answer.findings.items() if finding.reachable]
+
+
 SENT_LATE = "sent_after_it_expired"
 
 

@@ -354,6 +354,7 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         attempts_exhausted=AttemptsExhausted.DEAD_LETTER,
         release_counts=False,
         time_to_live=False,
+        expires_in_hand=False,
         rejection_excludes_delivery=False,
         exclusive_consumer=False,
         session_reattachment=False,

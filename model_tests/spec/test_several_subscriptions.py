@@ -149,8 +149,8 @@ def removed_for_all(folder: Path) -> Specification:
             f"    ready:\n      settle(other_subscription): {REMOVED}\n      dispatch_first, dispatch_again:\n",
         ),
         (
-            "lease_expired: {refuse: it is not with a consumer}\n",
-            "lease_expired: {refuse: it is not with a consumer}\n    settle(other_subscription): {ignore: x}\n",
+            "time_is_over: {refuse: it is not with a consumer}\n",
+            "time_is_over: {refuse: it is not with a consumer}\n    settle(other_subscription): {ignore: x}\n",
         ),
     )
 

@@ -471,6 +471,7 @@ VENDORS = [
     "requeue_clears_mark",
     "restart_marks_redelivered",
     "attempts_exhausted",
+    "expires_in_hand",
     "rejection_excludes_delivery",
     "exclusive_consumer",
     "transacted_completion",
