@@ -28,8 +28,8 @@ SETTINGS = """profile delivery_mode ack_mode consumption non_persistent_handling
     delivery_count_persisted delivery_count_from undelivered_marks_redelivered requeue_clears_mark
     restart_marks_redelivered attempts_exhausted time_to_live expires_in_hand rejection_excludes_delivery
     exclusive_consumer session_reattachment consumer_reattachment transacted_completion
-    duplicate_dooms_transaction outcomes outcome_scope release_counts transacted_outcomes receiver_settles rollback_requeues delivery_delay
-    redelivery_delay"""
+    duplicate_dooms_transaction outcomes outcome_scope release_counts transacted_outcomes receiver_settles
+    rollback_requeues delivery_delay redelivery_delay"""
 
 VOCABULARY = {
     terms.Profile: "jms ems solace solace-jms qpid qpid-jms artemis activemq rabbitmq",
