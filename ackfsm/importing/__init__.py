@@ -4,7 +4,7 @@ How a format is added:
 
 * a module of this package has a function ``importer(options)`` that returns an :class:`Importer`;
 * its :class:`Format` is added to :data:`FORMATS`, with the name of that module, which is loaded when it is asked for;
-* :meth:`Importer.batches` reads in pieces and yields record batches of :data:`ackfsm.verify.reading.lines.SCHEMA` (the
+* :meth:`Importer.batches` reads in pieces and yields record batches of :data:`ackfsm.history.lines.SCHEMA` (the
   columns of history format 1) of about :data:`ackfsm.importing.rows.BATCH` rows; :class:`ackfsm.importing.rows.Rows`
   makes them of single events, :func:`ackfsm.importing.streams.lines` reads text;
 * what cannot be read is given to :class:`Problems`, never dropped: it becomes a line of the history that cannot be

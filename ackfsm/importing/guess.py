@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from ackfsm.history.open import input_errors
 from ackfsm.history_format import EVENTS, Event
 from ackfsm.importing.convert import text_of
 from ackfsm.importing.mapping import FALSE, TRUE, When
@@ -26,7 +27,6 @@ from ackfsm.importing.streams import STANDARD_INPUT, lines, opened, suffix_of
 from ackfsm.importing.times import nanoseconds
 from ackfsm.terms import AckScope, InputError
 from ackfsm.text import shown
-from ackfsm.verify.reading.open import input_errors
 
 __all__ = ["Guessed", "guess"]
 

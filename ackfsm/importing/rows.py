@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ackfsm.verify.reading.lines import SCHEMA
+from ackfsm.history.lines import SCHEMA
 
 __all__ = ["BATCH", "Rows", "batch_of"]
 

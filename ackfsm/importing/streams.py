@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 
+from ackfsm.history.open import endless, input_errors
 from ackfsm.terms import InputError
 from ackfsm.text import shown
-from ackfsm.verify.reading.open import endless, input_errors
 
 __all__ = [
     "LONGEST_LINE",

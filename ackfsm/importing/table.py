@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from ackfsm.history.open import input_errors
 from ackfsm.importing.convert import convert
 from ackfsm.importing.interface import Options, Problems
 from ackfsm.importing.mapping import Mapped, read_mapping
@@ -22,7 +23,6 @@ from ackfsm.importing.rows import BATCH
 from ackfsm.importing.streams import STANDARD_INPUT, lines, opened, suffix_of
 from ackfsm.terms import InputError
 from ackfsm.text import quoted, shown
-from ackfsm.verify.reading.open import input_errors
 
 __all__ = ["TableImporter", "importer", "pieces"]
 

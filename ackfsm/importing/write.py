@@ -21,14 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackfsm.files import staged_file
+from ackfsm.history.check import Found, check, codes
+from ackfsm.history.header import header_of_line
+from ackfsm.history.lines import SCHEMA
 from ackfsm.history_format import EVENTS, HEADER_KEY, VERSION
 from ackfsm.importing.interface import Importer, Problems, Unread
 from ackfsm.importing.rows import BATCH, batch_of
 from ackfsm.terms import InputError
 from ackfsm.text import shown
-from ackfsm.verify.events.check import Found, check, codes
-from ackfsm.verify.reading.header import header_of_line
-from ackfsm.verify.reading.lines import SCHEMA
 
 __all__ = ["Form", "Imported", "checked", "form_of", "import_history", "unread_rows"]
 

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
+from ackfsm.history.source import source_of
 from ackfsm.spark._spread import spread
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
@@ -22,7 +23,6 @@ from ackfsm.verify.folding.chunks import chunks_of
 from ackfsm.verify.folding.observations import Plain
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Folding, Summary
-from ackfsm.verify.reading.source import source_of
 
 __all__ = ["Folded", "examination", "examine", "fold_some"]
 

@@ -10,11 +10,11 @@ from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever th
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType  # noqa: TC002 - as above
 
+from ackfsm.history.lines import SCHEMA, Parsed
 from ackfsm.spark._tables import HISTORY_SCHEMA
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 from ackfsm.verify.folding.chunks import chunks_of
-from ackfsm.verify.reading.lines import SCHEMA, Parsed
 
 __all__ = ["register"]
 

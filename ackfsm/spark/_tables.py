@@ -18,6 +18,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from ackfsm import tables
+from ackfsm.history.coded import read_rows
+from ackfsm.history.gathered import ReadLines
+from ackfsm.history.lines import REPORTED, SCHEMA, Parsed
+from ackfsm.history.parquet import columns_of
 from ackfsm.history_format import FIELDS, SHOWABLE, Kind
 from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._examine import Folded, fold_some
@@ -28,10 +32,6 @@ from ackfsm.verify import TABLES, Configurations, Examination, ParseError, Resul
 from ackfsm.verify.folding.chunks import ROWS_AT_ONCE, chunk_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Hashes, Summary
-from ackfsm.verify.reading.coded import read_rows
-from ackfsm.verify.reading.gathered import ReadLines
-from ackfsm.verify.reading.lines import REPORTED, SCHEMA, Parsed
-from ackfsm.verify.reading.parquet import columns_of
 from ackfsm.verify.results.tables import MESSAGES, PlainRows
 
 __all__ = [

@@ -14,7 +14,7 @@ _AROUND = (
     Defect(
         "what-was-given-back-is-covered",
         "an acknowledgement of the whole session covers what that had given back by recover() before",
-        "verify/context/expand.py",
+        "history/expand.py",
         "first_covering_ack(events.session, deliveries, ends, ends) < of_session",
         "first_covering_ack(events.session, deliveries, ends[:0], ends[:0]) < of_session",
         noticed_by=_CAUSES,
@@ -270,7 +270,7 @@ _AROUND = (
     Defect(
         "a-fault-names-nobody",
         "a fault that names its victim excuses what befell others",
-        "verify/events/victims.py",
+        "history/victims.py",
         "return victims if some is None else victims & some",
         "return frozenset()",
         noticed_by=_NAMED,
@@ -278,7 +278,7 @@ _AROUND = (
     Defect(
         "a-repair-is-of-everybody",
         "the repair of one consumer ends the fault of another, whose message is then held against the broker",
-        "verify/events/victims.py",
+        "history/victims.py",
         "return meets and",
         "return True and",
         noticed_by=_CAUSES,
@@ -294,7 +294,7 @@ _AROUND = (
     Defect(
         "a-range-confirms-what-was-sent-later",
         "a message that was never confirmed is taken for lost",
-        "verify/context/spelled.py",
+        "history/spelled.py",
         "place[last] + 1",
         "ranges",
         noticed_by="verify/spelled",
@@ -476,7 +476,7 @@ _ANOMALIES = (
     Defect(
         "drained-before-it-was-sent",
         "a queue that was seen empty before a message was sent shows that it is lost",
-        "verify/context/quiescence.py",
+        "history/quiescence.py",
         "drained > anchor, queue",
         "drained != NONE, queue",
         noticed_by="verify/counts",
@@ -618,7 +618,7 @@ _FOLD = (
     Defect(
         "overtaken-and-left-out",
         "a message that was overtaken within a chunk is only counted",
-        "verify/events/kernel.py",
+        "verify/folding/kernel.py",
         "        if best[lane] > sent:\n            plain[m] = 0\n",
         "        if best[lane] > sent:\n            pass\n",
         noticed_by=_CHUNKS,
@@ -626,7 +626,7 @@ _FOLD = (
     Defect(
         "no-bounds-of-lanes",
         "a message that is delivered a chunk later than sent is not compared with those that overtook it",
-        "verify/events/kernel.py",
+        "verify/folding/kernel.py",
         "            plain[first[lane]] = STANDS\n            plain[last[lane]] = STANDS\n",
         "            pass\n",
         noticed_by=_CHUNKS,
@@ -674,7 +674,7 @@ _FOLD = (
     Defect(
         "transactions-that-go-on",
         "every chunk is folded twice, as a transaction goes on from the one before",
-        "verify/events/kernel.py",
+        "verify/folding/kernel.py",
         "            clean[its] &= seen[session[row]]\n",
         "",
         noticed_by=_TRANSACTIONS,
@@ -709,7 +709,7 @@ _QUEUES = (
     Defect(
         "one-configuration-for-all-queues",
         "what only one queue may lose is lost in another without a word",
-        "verify/context/queues.py",
+        "history/queues.py",
         "place[self.of_queues.get(name, self.general)]",
         "place[self.general]",
         noticed_by=_NAMED,
@@ -717,7 +717,7 @@ _QUEUES = (
     Defect(
         "lives-of-all-queues-are-one",
         "messages of a queue that the fold leaves out are counted as those of another one",
-        "verify/events/kernel.py",
+        "verify/folding/kernel.py",
         "np.uint64(judged_by[queue[row]] + 1) << np.uint64(34)",
         "np.uint64(1) << np.uint64(34)",
         noticed_by="verify/queues::test_the_fold_knows_which_queue_is_judged_by_what",
@@ -878,7 +878,7 @@ _LINES = (
     Defect(
         "beyond-the-last-that-is-known",
         "what is greater than all that is over is taken for the last of it, or is looked up where nothing is",
-        "verify/events/arrays.py",
+        "history/arrays.py",
         "np.minimum(np.searchsorted(known, values), len(known) - 1)",
         "np.searchsorted(known, values)",
         noticed_by="verify/monitor",
@@ -886,7 +886,7 @@ _LINES = (
     Defect(
         "a-field-stands-twice",
         "a line with two values of a field is read as one with the last, where many lines are read at once",
-        "verify/reading/scan.py",
+        "history/scan.py",
         "if field < 0 or seen >> field & 1:",
         "if field < 0:",
         noticed_by=_SCANNED,
@@ -894,7 +894,7 @@ _LINES = (
     Defect(
         "a-number-overflows",
         "a number of more than 64 bits is read as another",
-        "verify/reading/scan.py",
+        "history/scan.py",
         "length == 0 or number > _MOST or",
         "length == 0 or",
         noticed_by=_SCANNED,
@@ -902,7 +902,7 @@ _LINES = (
     Defect(
         "names-are-alike-that-begin-alike",
         "two messages whose hashes are equal would be one: their bytes are not compared",
-        "verify/reading/scan.py",
+        "history/scan.py",
         "    return (word_at(words, one) ^ word_at(words, other)) & ((_U1 << np.uint64(8 * length)) - _U1) == _U0",
         "    return True",
         unnoticed_because="two texts with one hash of 64 bits would have to be known",
@@ -910,7 +910,7 @@ _LINES = (
     Defect(
         "bytes-that-are-no-text",
         "a line with a name that is not UTF-8 is read as an event",
-        "verify/reading/plain_lines.py",
+        "history/plain_lines.py",
         "bad = bad | (wide == 1)",
         "bad = bad & (wide == 1)",
         noticed_by=_SCANNED,
@@ -918,7 +918,7 @@ _LINES = (
     Defect(
         "what-follows-an-object",
         "a line with something after its object is read as an event",
-        "verify/reading/scan.py",
+        "history/scan.py",
         "return (place if byte_at(raw, place) == _NEWLINE else -1), present, wide",
         "return end_of_line(raw, place), present, wide",
         noticed_by=_SCANNED,
@@ -926,7 +926,7 @@ _LINES = (
     Defect(
         "odd-lines-come-last",
         "lines that are parsed one by one stand behind the others of their chunk",
-        "verify/reading/gathered.py",
+        "history/gathered.py",
         'order = np.argsort(whole.numbers["line"], kind="stable")',
         'order = np.arange(len(whole.numbers["line"]))',
         noticed_by="verify/plain_lines::test_only_lines_that_are_not_plain_are_parsed",
@@ -934,7 +934,7 @@ _LINES = (
     Defect(
         "every-line-is-parsed",
         "what is in one pass over the bytes is in none: it takes twice as long",
-        "verify/reading/plain_lines.py",
+        "history/plain_lines.py",
         "bad = t == kernel.NOT_PLAIN",
         "bad = t >= kernel.NOT_PLAIN",
         noticed_by="verify/plain_lines::test_ordinary_lines_are_not_parsed",
@@ -942,7 +942,7 @@ _LINES = (
     Defect(
         "a-time-out-of-nobody",
         "a time-out of an acknowledgement that names no session is read as an event, where many rows are read at once",
-        "verify/reading/coded.py",
+        "history/coded.py",
         "good[timeouts] &= ~(",
         "good[timeouts] |= ~(",
         noticed_by=_SCANNED,
@@ -980,7 +980,7 @@ _CLOCKS = (
     Defect(
         "a-hull-of-one-chunk",
         "of what several chunks demand over time the demands of the first alone are met",
-        "verify/context/clocks.py",
+        "history/clocks.py",
         "united(each.hulls for each in demands)",
         "united(each.hulls for each in demands[:1])",
         noticed_by="verify/drift::test_chunks_demand_what_the_whole_demands",
@@ -988,7 +988,7 @@ _CLOCKS = (
     Defect(
         "any-rate-is-a-clock",
         "whatever rate it takes is taken for that of a clock, so that a delivery long before its send is right",
-        "verify/context/drift.py",
+        "history/drift.py",
         "abs(rate) <= FASTEST and",
         "abs(rate) <= 1 and",
         noticed_by="verify/drift::test_a_drift_that_no_clock_has_is_none",
@@ -996,7 +996,7 @@ _CLOCKS = (
     Defect(
         "a-producer-does-not-drift",
         "the correction of the clock of a cause is not added to what is demanded of its effect",
-        "verify/context/drift.py",
+        "history/drift.py",
         "late + start + rate * (t + late - since) + _ROUNDED",
         "late + _ROUNDED",
         noticed_by="verify/drift::test_clocks_that_drift_apart_are_put_right",

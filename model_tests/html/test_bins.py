@@ -15,13 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ackfsm import tables
+from ackfsm.history.columns import Events, assemble, encode
+from ackfsm.history.lines import parse_block
 from ackfsm.verify import LEVELS, By, Series, verdict
 from ackfsm.verify.counting import bins as bins_module
 from ackfsm.verify.counting.bins import WIDTHS, Bins, bins_of, width_of
-from ackfsm.verify.events.columns import Events, assemble, encode
 from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk
-from ackfsm.verify.reading.lines import parse_block
 from ackfsm.verify.results.stories import Stories
 from ackfsm.views.story import story_json
 from model_tests.support.places import DATA

@@ -8,12 +8,12 @@ import sys
 import pyarrow as pa
 import pytest
 
+from ackfsm.history.lines import SCHEMA, drop_invalid
 from ackfsm.history_format import EVENTS, FIELDS, SHOWABLE
 from ackfsm.importing import FORMATS, Options, Problems, format_named
 from ackfsm.importing.rows import BATCH, Rows
 from ackfsm.importing.write import unread_rows
 from ackfsm.terms import InputError
-from ackfsm.verify.reading.lines import SCHEMA, drop_invalid
 
 
 def test_the_list_of_formats_loads_no_reader() -> None:

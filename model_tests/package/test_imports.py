@@ -24,11 +24,7 @@ OPEN = {
     "ackfsm.explore": {"ackfsm.explore.search.distributed"},
     "ackfsm.verify": {  # Spark is another driver of the fold
         *(f"ackfsm.verify.folding.{name}" for name in ("chunks", "monitor", "observations", "passes", "summary")),
-        *(f"ackfsm.verify.reading.{name}" for name in ("coded", "gathered", "lines", "parquet", "source")),
         "ackfsm.verify.results.tables",
-        # importers write what it reads, and check it by its rules
-        "ackfsm.verify.events.check",
-        *(f"ackfsm.verify.reading.{name}" for name in ("header", "open")),
     },
 }
 """Packages of packages, with those of their modules that others may import beside the package itself."""

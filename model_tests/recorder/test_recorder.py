@@ -22,10 +22,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm import verify
+from ackfsm.history.lines import parse_block
 from ackfsm.history_format import FIELDS, VOCABULARY, Kind
 from ackfsm.recorder import HistoryHandler, Recorder, RecordingError
 from ackfsm.terms import AckMode, HostError, InputError
-from ackfsm.verify.reading.lines import parse_block
 from model_tests.support.commands import environment
 from model_tests.support.recorder.judged import judged
 

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from ackfsm import spark, verify
+from ackfsm.history.lines import SCHEMA
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.verify.folding import chunks
-from ackfsm.verify.reading.lines import SCHEMA
 from model_tests import documents
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from ackfsm import verify
 from ackfsm.cli import main
+from ackfsm.history import clocks as clocks_
+from ackfsm.history.clocks import constants_of
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.throughput import parse_duration
 from ackfsm.verify import Findings, judge
-from ackfsm.verify.context import clocks as clocks_
-from ackfsm.verify.context.clocks import constants_of
 from ackfsm.verify.findings.recording import span
 from model_tests.support.tables import shipped
 from model_tests.support.verify.counting import as_counted

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm.cli import main
+from ackfsm.history.clocks import ESTIMATED, Clocks, Demands, clocks_of
+from ackfsm.history.drift import FAR, FASTEST, Hulls, hulls_of, lines_of, united
 from ackfsm.terms import Anomaly
-from ackfsm.verify.context.clocks import ESTIMATED, Clocks, Demands, clocks_of
-from ackfsm.verify.context.drift import FAR, FASTEST, Hulls, hulls_of, lines_of, united
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
 from model_tests.verify.test_fold_chunks import folded, whole

@@ -9,10 +9,8 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
-from ackfsm.verify.context import expand, sends
-from ackfsm.verify.events import columns
-from ackfsm.verify.events.observables import OBSERVABLES, Observable
-from ackfsm.verify.reading import lines
+from ackfsm.history import columns, expand, lines, sends
+from ackfsm.history.observables import OBSERVABLES, Observable
 from model_tests.support.verify.labeller import Covering, in_order, outages
 from model_tests.support.verify.random_histories import histories
 

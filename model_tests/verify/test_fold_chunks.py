@@ -17,16 +17,16 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from ackfsm import tables
+from ackfsm.history.columns import ABSENT, assemble, encode
+from ackfsm.history.kernel import times_after
+from ackfsm.history.lines import SCHEMA, parse_block
+from ackfsm.history.victims import NamedVictim
 from ackfsm.terms import Anomaly, InputError
 from ackfsm.verify import Configurations, Events, Findings, History, examine, examine_path, read
-from ackfsm.verify.events.columns import ABSENT, assemble, encode
-from ackfsm.verify.events.kernel import times_after
-from ackfsm.verify.events.victims import NamedVictim
 from ackfsm.verify.folding import chunks as chunks_
 from ackfsm.verify.folding.observations import Observations, Plain
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, merged
-from ackfsm.verify.reading.lines import SCHEMA, parse_block
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled

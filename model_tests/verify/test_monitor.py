@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ackfsm import tables
+from ackfsm.history.gathered import ReadLines
+from ackfsm.history.lines import parse_block
 from ackfsm.verify.folding.chunks import chunk_of as chunk_told
 from ackfsm.verify.folding.monitor import Alert, State, advanced
 from ackfsm.verify.folding.passes import Asked, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Summary
-from ackfsm.verify.reading.gathered import ReadLines
-from ackfsm.verify.reading.lines import parse_block
 from model_tests.verify.test_fold_chunks import ordinary, whole
 
 SPEC = tables.load()

@@ -11,13 +11,13 @@ import pytest  # noqa: TC002 - fixtures are looked at while it runs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ackfsm.history import plain_lines
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.gathered import Gathered, ReadLines, numbered_again
+from ackfsm.history.lines import parse_block
+from ackfsm.history.plain_lines import read_lines
+from ackfsm.history.scan import Text
 from ackfsm.history_format import FIELDS, VOCABULARY, Event, Kind
-from ackfsm.verify.events.columns import ABSENT
-from ackfsm.verify.reading import plain_lines
-from ackfsm.verify.reading.gathered import Gathered, ReadLines, numbered_again
-from ackfsm.verify.reading.lines import parse_block
-from ackfsm.verify.reading.plain_lines import read_lines
-from ackfsm.verify.reading.scan import Text
 
 COMPLETE: dict[str, Any] = {
     "t": 1,

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import verify
+from ackfsm.history import lines as lines_
+from ackfsm.history import open as open_
+from ackfsm.history import parquet
 from ackfsm.terms import InputError
-from ackfsm.verify.reading import lines as lines_
-from ackfsm.verify.reading import open as open_
-from ackfsm.verify.reading import parquet
 from model_tests.support.tables import shipped
 from model_tests.support.verify.random_histories import histories
 

@@ -23,10 +23,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import verify
+from ackfsm.history import lines as lines_
+from ackfsm.history import open as open_
+from ackfsm.history import source
 from ackfsm.terms import HostError, InputError
-from ackfsm.verify.reading import lines as lines_
-from ackfsm.verify.reading import open as open_
-from ackfsm.verify.reading import source
 
 HEADER = '{"ackfsm_history": 1, "config": {"profile": "ems"}}\n'
 SENDS = [{"t": t, "process": "p", "event": "send", "queue": "q", "message": f"m{t}"} for t in range(6)]

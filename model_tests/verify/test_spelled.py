@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 
 from ackfsm import verify
+from ackfsm.history.columns import assemble, encode
+from ackfsm.history.lines import SCHEMA
+from ackfsm.history.spelled import spelled_out
 from ackfsm.history_format import EVENTS
 from ackfsm.terms import Anomaly
-from ackfsm.verify.context.spelled import spelled_out
-from ackfsm.verify.events.columns import assemble, encode
-from ackfsm.verify.reading.lines import SCHEMA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.labeller import in_order, spelt_out
 from model_tests.support.verify.notation import events_of, write

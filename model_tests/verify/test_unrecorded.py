@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from ackfsm import explore, export, verify
+from ackfsm.history.quiescence import quiescence_of
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify.conformance.life import contradiction
 from ackfsm.verify.conformance.lives import Recorded
 from ackfsm.verify.conformance.messages import Conformance, conformance
 from ackfsm.verify.conformance.unrecorded import MOST_FAULTS, smallest, with_fault
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS
-from ackfsm.verify.context.quiescence import quiescence_of
 from ackfsm.verify.context.signs import Sign
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped

@@ -10,6 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.columns import Events
+from ackfsm.history.expand import Stream
+from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly
 from ackfsm.text import moment, quoted
@@ -18,12 +22,8 @@ from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
-from ackfsm.verify.context.expand import Stream
 from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Certainty
 from ackfsm.verify.counting.machines import Machines, fold
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.joins import NONE
 
 __all__ = [
     "SHOWN",

@@ -10,6 +10,10 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.expand import Stream
+from ackfsm.history.joins import NONE, distinct_pairs
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
@@ -31,13 +35,9 @@ from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed, held, untold
 from ackfsm.verify.conformance.pair_judge import PairJudge
 from ackfsm.verify.conformance.pairs import Why, pairs_of
-from ackfsm.verify.context.expand import Stream
 from ackfsm.verify.context.signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_SOMEHOW
 from ackfsm.verify.counting.count import Halved, reordered
 from ackfsm.verify.counting.machines import Machines
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, distinct_pairs
 
 __all__ = ["PairExplainer"]
 

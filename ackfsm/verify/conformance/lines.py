@@ -9,17 +9,17 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Codes, Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.expand import NEVER, calls_of, covering, first_covering_ack
+from ackfsm.history.joins import NONE, distinct_pairs, last_before, number_pairs
+from ackfsm.history.observables import event_code
 from ackfsm.history_format import VOCABULARY, Event, Outcome
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
 from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, Circumstance, circumstances
-from ackfsm.verify.context.expand import NEVER, calls_of, covering, first_covering_ack
 from ackfsm.verify.context.interrupted import Interruptions
 from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, Certainty, of_consumer
-from ackfsm.verify.events.arrays import Codes, Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, distinct_pairs, last_before, number_pairs
-from ackfsm.verify.events.observables import event_code
 
 __all__ = ["OF_THE_BROKER", "Lines", "Moments", "modes_of", "placed"]
 

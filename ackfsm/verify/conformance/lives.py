@@ -16,14 +16,17 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.history.arrays import Ints, Mask, mixed
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.expand import NEVER
+from ackfsm.history.joins import NONE
+from ackfsm.history.quiescence import Quiescence
 from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lines import OF_THE_BROKER, Lines, Moments
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_pairs, until_the_last
 from ackfsm.verify.context.circumstances import GIVING_BACK, KINDS_GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance
-from ackfsm.verify.context.expand import NEVER
-from ackfsm.verify.context.quiescence import Quiescence
 from ackfsm.verify.context.signs import (
     BROKEN,
     CONSUMER_BROKEN,
@@ -35,9 +38,6 @@ from ackfsm.verify.context.signs import (
     Sign,
     of_consumer,
 )
-from ackfsm.verify.events.arrays import Ints, Mask, mixed
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE
 
 __all__ = ["Facts", "Lived", "Lives", "Recorded", "signs_around"]
 

@@ -13,6 +13,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import (
@@ -41,8 +43,6 @@ from ackfsm.verify.context.signs import (
     Sign,
     of_consumer,
 )
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
 
 __all__ = [
     "ENDS_WITH_THE_LAST",

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ackfsm.explore import pack
+from ackfsm.history.arrays import Ints
 from ackfsm.history_format import Event
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Lane, Specification
@@ -36,7 +37,6 @@ from ackfsm.verify.context.signs import (
     Sign,
     events_of_signs,
 )
-from ackfsm.verify.events.arrays import Ints
 
 __all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
 

@@ -15,14 +15,14 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import NONE, number_pairs
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, SendMode
 from ackfsm.verify.conformance.lives import Facts
 from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.counting.prefetch import ends_of
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, number_pairs
 
 __all__ = ["Pairs", "Why", "pairs_of"]
 

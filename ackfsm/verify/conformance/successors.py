@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ackfsm.explore import PackedNetwork
-from ackfsm.verify.events.arrays import Ints, Mask
+from ackfsm.history.arrays import Ints, Mask
 
 __all__ = ["Successors", "Vectors"]
 

@@ -15,9 +15,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
 from ackfsm.terms import Fault
 from ackfsm.verify.context.circumstances import OF_MESSAGES
-from ackfsm.verify.events.arrays import Ints
 
 __all__ = ["Family", "Moment", "Option", "Unrecorded", "UnrecordedFault", "joined", "together"]
 

@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify.context.signs import (
@@ -19,8 +21,6 @@ from ackfsm.verify.context.signs import (
     Certainty,
     of_consumer,
 )
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.joins import NONE
 
 __all__ = [
     "NOBODY",

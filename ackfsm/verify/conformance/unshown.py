@@ -12,6 +12,8 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.columns import Events
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
@@ -29,8 +31,6 @@ from ackfsm.verify.context.signs import (
     SIGNS,
     of_consumer,
 )
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import Events
 
 __all__ = ["matters_to_the_model", "may_be_runs"]
 

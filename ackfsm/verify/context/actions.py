@@ -6,12 +6,12 @@ import dataclasses
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import Events
+from ackfsm.history.joins import NONE, distinct_pairs, last_before
+from ackfsm.history.victims import fault_lines
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.joins import NONE, distinct_pairs, last_before
-from ackfsm.verify.events.victims import fault_lines
 
 __all__ = [
     "CONSUMER_FAULTS",

@@ -9,14 +9,14 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import distinct_pairs
+from ackfsm.history.timeouts import timed_out
+from ackfsm.history.victims import fault_lines, repaired_at
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.context.signs import BROKEN, CONSUMER_CLOSED
-from ackfsm.verify.context.timeouts import timed_out
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import distinct_pairs
-from ackfsm.verify.events.victims import fault_lines, repaired_at
 
 __all__ = ["EFFECT", "Circumstance", "circumstances"]
 

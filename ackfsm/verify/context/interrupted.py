@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.joins import NONE
 from ackfsm.verify.context.circumstances import OF_PRODUCERS, Circumstance
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.joins import NONE
 
 __all__ = ["Interruptions"]
 

@@ -7,9 +7,9 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.queues import Configurations
 from ackfsm.tables import Constant, Specification
-from ackfsm.verify.context.queues import Configurations
-from ackfsm.verify.events.columns import ABSENT, Events
 
 __all__ = ["with_priorities"]
 

@@ -14,14 +14,14 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.expand import NEVER, covering_acks, first_covering_ack
+from ackfsm.history.joins import NONE
+from ackfsm.history.observables import Observable
+from ackfsm.history.queues import queue_of_messages
+from ackfsm.history.sends import Sends, sends_of
 from ackfsm.history_format import Event
-from ackfsm.verify.context.expand import NEVER, covering_acks, first_covering_ack
-from ackfsm.verify.context.queues import queue_of_messages
-from ackfsm.verify.context.sends import Sends, sends_of
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE
-from ackfsm.verify.events.observables import Observable
 
 __all__ = ["LEVELS", "MOST_BINS", "MOST_GROUPS", "Bins", "By", "Grouped", "Series", "bins_of", "width_of"]
 

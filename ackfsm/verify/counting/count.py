@@ -9,12 +9,12 @@ import dataclasses
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import NONE, at, distinct_pairs, first_covering, number_pairs
+from ackfsm.history.quiescence import Quiescence
+from ackfsm.history.sends import Sends
 from ackfsm.history_format import Event
-from ackfsm.verify.context.quiescence import Quiescence
-from ackfsm.verify.context.sends import Sends
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, at, distinct_pairs, first_covering, number_pairs
 
 __all__ = [
     "Halved",

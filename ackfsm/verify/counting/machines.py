@@ -14,9 +14,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.history.arrays import Ints, Mask, States
+from ackfsm.history.observables import OBSERVABLES
 from ackfsm.terms import SpecError
-from ackfsm.verify.events.arrays import Ints, Mask, States
-from ackfsm.verify.events.observables import OBSERVABLES
 
 __all__ = ["Machines", "StateMachine", "Watcher", "compile_watchers", "fold"]
 

@@ -12,12 +12,12 @@ import dataclasses
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import Events
+from ackfsm.history.expand import covering_acks, first_covering_ack
+from ackfsm.history.joins import number_pairs
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
-from ackfsm.verify.context.expand import covering_acks, first_covering_ack
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.joins import number_pairs
 
 __all__ = ["Prefetch", "ends_of", "prefetch_overruns"]
 

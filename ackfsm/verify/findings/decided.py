@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.history.arrays import Ints, Mask
 from ackfsm.terms import Anomaly
 from ackfsm.verify.conformance.explain import Contradicted, Explained, Explainer, Needs
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
-from ackfsm.verify.events.arrays import Ints, Mask
 
 __all__ = ["NO", "OPEN", "YES", "Accusation", "Decided", "Having", "Judged"]
 

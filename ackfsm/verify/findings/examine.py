@@ -12,6 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history.arrays import Ints, Mask, States
+from ackfsm.history.clocks import Clocks, aligned
+from ackfsm.history.columns import Events
+from ackfsm.history.expand import Stream, expand
+from ackfsm.history.queues import Configurations, Share, configurations_of, in_several_shares, shares_of
+from ackfsm.history.quiescence import Quiescence, quiescence_of
+from ackfsm.history.read import History
+from ackfsm.history.sends import Sends, sends_of
+from ackfsm.history.spelled import spelled_out
+from ackfsm.history.timeouts import timed_out
+from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Consumption, Fault, ListenerException, OutcomeScope
@@ -29,16 +40,8 @@ from ackfsm.verify.conformance.messages import (
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
-from ackfsm.verify.context.clocks import Clocks, aligned
-from ackfsm.verify.context.expand import Stream, expand
 from ackfsm.verify.context.priorities import with_priorities
-from ackfsm.verify.context.queues import Configurations, Share, configurations_of, in_several_shares, shares_of
-from ackfsm.verify.context.quiescence import Quiescence, quiescence_of
-from ackfsm.verify.context.sends import Sends, sends_of
 from ackfsm.verify.context.signs import Sign
-from ackfsm.verify.context.spelled import spelled_out
-from ackfsm.verify.context.timeouts import timed_out
-from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.counting.count import (
     Halved,
     count_regressions,
@@ -53,8 +56,6 @@ from ackfsm.verify.counting.machines import Machines, fold
 from ackfsm.verify.counting.prefetch import prefetch_overruns
 from ackfsm.verify.counting.shown import Countable, cannot_show, countable, missing_events, ordered
 from ackfsm.verify.counting.watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
-from ackfsm.verify.events.arrays import Ints, Mask, States
-from ackfsm.verify.events.columns import Events
 from ackfsm.verify.findings.decided import Decided
 from ackfsm.verify.findings.findings import EXAMPLES, UNCONFIGURED, Cost, Finding, Findings, Part, undrained
 from ackfsm.verify.findings.parts import together
@@ -67,7 +68,6 @@ from ackfsm.verify.findings.recording import (
     unless_unrecorded_again,
 )
 from ackfsm.verify.findings.rest import Stuck, stuck
-from ackfsm.verify.reading.read import History
 
 __all__ = [
     "Examined",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from ackfsm.history.lines import ParseError
 from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.text import quoted
 from ackfsm.verify.conformance.explain import Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded
-from ackfsm.verify.reading.lines import ParseError
 
 __all__ = [
     "EXAMPLES",

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
+from ackfsm.history.queues import Configurations
 from ackfsm.terms import Anomaly, Fault
 from ackfsm.verify.conformance.explain import SHOWN, Explanation
 from ackfsm.verify.conformance.timeline import together as timeline_together
-from ackfsm.verify.context.queues import Configurations
 from ackfsm.verify.findings.findings import EXAMPLES, Cost, Finding, Findings, Part
 
 __all__ = ["together"]

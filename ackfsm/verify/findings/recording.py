@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import Events
+from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.joins import NONE
 from ackfsm.verify.findings.findings import Finding, quoted_few
 
 __all__ = [

@@ -14,16 +14,16 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.expand import NEVER, covering, first_covering_ack
+from ackfsm.history.observables import event_code
+from ackfsm.history.queues import queue_of_messages
+from ackfsm.history.remarks import SEEN_AT_REST, Remark
+from ackfsm.history.victims import FAULT_EVENTS, fault_lines, repaired_at
 from ackfsm.history_format import Call, Event
 from ackfsm.terms import Anomaly, Fault
-from ackfsm.verify.context.expand import NEVER, covering, first_covering_ack
-from ackfsm.verify.context.queues import queue_of_messages
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.observables import event_code
-from ackfsm.verify.events.victims import FAULT_EVENTS, fault_lines, repaired_at
 from ackfsm.verify.findings.findings import EXAMPLES, Finding
-from ackfsm.verify.reading.remarks import SEEN_AT_REST, Remark
 
 __all__ = ["Stuck", "stuck"]
 

@@ -15,20 +15,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ackfsm.history.arrays import Codes
+from ackfsm.history.coded import CODED, read_rows
+from ackfsm.history.columns import ABSENT, Encoded, concatenated
+from ackfsm.history.gathered import Gathered, ReadLines, beyond
+from ackfsm.history.header import Header
+from ackfsm.history.lines import Parsed, parse_block
+from ackfsm.history.open import BLOCK, LONGEST_LINE, endless, input_errors, opened
+from ackfsm.history.parquet import columns_of, not_of_the_format, whole_rows
+from ackfsm.history.plain_lines import LINES_PARSED_AT_ONCE, read_lines
+from ackfsm.history.read import headers_beside
+from ackfsm.history.scan import Text
+from ackfsm.history.source import Form, Source, source_of
 from ackfsm.terms import InputError
-from ackfsm.verify.events.arrays import Codes
-from ackfsm.verify.events.columns import ABSENT, Encoded, concatenated
 from ackfsm.verify.folding.summary import Chunk
-from ackfsm.verify.reading.coded import CODED, read_rows
-from ackfsm.verify.reading.gathered import Gathered, ReadLines, beyond
-from ackfsm.verify.reading.header import Header
-from ackfsm.verify.reading.lines import Parsed, parse_block
-from ackfsm.verify.reading.open import BLOCK, LONGEST_LINE, endless, input_errors, opened
-from ackfsm.verify.reading.parquet import columns_of, not_of_the_format, whole_rows
-from ackfsm.verify.reading.plain_lines import LINES_PARSED_AT_ONCE, read_lines
-from ackfsm.verify.reading.read import headers_beside
-from ackfsm.verify.reading.scan import Text
-from ackfsm.verify.reading.source import Form, Source, source_of
 
 __all__ = ["Chunks", "chunk_of", "chunks_of"]
 

@@ -17,20 +17,20 @@ import numpy as np
 import pyarrow as pa
 
 from ackfsm import explore
+from ackfsm.history.arrays import Ints, Mask, among
+from ackfsm.history.columns import ABSENT, NAMED, Encoded, concatenated
+from ackfsm.history.observables import event_code
+from ackfsm.history.queues import configurations_of
+from ackfsm.history.read import NoEventError
 from ackfsm.history_format import EVENTS, Event
 from ackfsm.terms import Anomaly
 from ackfsm.verify.conformance.messages import Conformance
-from ackfsm.verify.context.queues import configurations_of
-from ackfsm.verify.events import kernel
-from ackfsm.verify.events.arrays import Ints, Mask, among
-from ackfsm.verify.events.columns import ABSENT, NAMED, Encoded, concatenated
-from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.findings.decided import NO, YES, Decided, Judged
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result, verdict
+from ackfsm.verify.folding import kernel
 from ackfsm.verify.folding.passes import Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Hashes, Summary, hashes_of
-from ackfsm.verify.reading.read import NoEventError
 
 __all__ = ["Alert", "State", "advanced"]
 

@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.history.arrays import Ints, mixed
+from ackfsm.history.columns import Events
+from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
-from ackfsm.verify.events import kernel
-from ackfsm.verify.events.arrays import Ints, mixed
-from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.joins import NONE
+from ackfsm.verify.folding import kernel
 
 __all__ = ["Followed", "Hashes", "keep_neighbours"]
 
@@ -29,7 +29,7 @@ _LANES: Final = 1 << 10
 """Entries of the tables of lanes, to begin with."""
 
 _SENT, _DELIVERED, _ACKNOWLEDGED, _ANSWERED = 0, 1, 4, 5
-"""Columns of the rows of a message, as :func:`ackfsm.verify.events.kernel.follow_messages` has them."""
+"""Columns of the rows of a message, as :func:`ackfsm.verify.folding.kernel.follow_messages` has them."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)

@@ -15,18 +15,18 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.clocks import Clocks
+from ackfsm.history.columns import ABSENT, NAMED, Events
+from ackfsm.history.observables import event_code
+from ackfsm.history.queues import Configurations, configurations_of
+from ackfsm.history.read import History
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Configuration
-from ackfsm.verify.context.clocks import Clocks
-from ackfsm.verify.context.queues import Configurations, configurations_of
 from ackfsm.verify.counting.counters import MESSAGES
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import ABSENT, NAMED, Events
-from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.findings.examine import examined
 from ackfsm.verify.findings.findings import UNCONFIGURED, Findings
-from ackfsm.verify.reading.read import History
 
 __all__ = ["Observations", "Plain"]
 

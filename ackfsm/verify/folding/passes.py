@@ -16,29 +16,32 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.clocks import Clocks, Demands, by_clocks, clocks_of, contradict, demands_of
+from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time
+from ackfsm.history.joins import NONE
+from ackfsm.history.kernel import NEVER
+from ackfsm.history.lines import REPORTED
+from ackfsm.history.observables import event_code
+from ackfsm.history.queues import Configurations, configurations_of
+from ackfsm.history.read import History, no_event
+from ackfsm.history.sends import sends_of
+from ackfsm.history.transactions import transactions_told_apart
+from ackfsm.history.victims import refuse_impossible
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, Fault, OutcomeScope
 from ackfsm.text import shown
 from ackfsm.verify.conformance.lines import placed
 from ackfsm.verify.conformance.lives import signs_around
-from ackfsm.verify.context.clocks import Clocks, Demands, by_clocks, clocks_of, contradict, demands_of
-from ackfsm.verify.context.queues import Configurations, configurations_of
-from ackfsm.verify.context.sends import sends_of
-from ackfsm.verify.context.transactions import transactions_told_apart
 from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.counting.counters import MESSAGES
 from ackfsm.verify.counting.prefetch import ends_of
 from ackfsm.verify.counting.watch import prefetch_of, window_of
-from ackfsm.verify.events import kernel
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.verify.events.joins import NONE
-from ackfsm.verify.events.observables import event_code
-from ackfsm.verify.events.victims import refuse_impossible
 from ackfsm.verify.findings.examine import Examined, Outcome, examined, with_stuck
 from ackfsm.verify.findings.findings import Cost, Findings
 from ackfsm.verify.findings.parts import together
+from ackfsm.verify.folding import kernel
 from ackfsm.verify.folding.observations import Observations
 from ackfsm.verify.folding.summary import (
     PREFETCH,
@@ -57,8 +60,6 @@ from ackfsm.verify.folding.summary import (
     strange_acts,
     summary_of,
 )
-from ackfsm.verify.reading.lines import REPORTED
-from ackfsm.verify.reading.read import History, no_event
 
 __all__ = ["Asked", "Fold", "Folder"]
 
@@ -562,7 +563,7 @@ def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Ev
     for kind, bound, (begin, end) in _open_rows(fold, events):
         session, of = events.session[begin], chunk[begin]
         begins = events.t[begin]
-        ends = np.where(end < len(events), events.t[np.minimum(end, len(events) - 1)], kernel.NEVER)
+        ends = np.where(end < len(events), events.t[np.minimum(end, len(events) - 1)], NEVER)
         for each in summaries:
             if each.hull is None:
                 continue

@@ -16,20 +16,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.clocks import Clocks, Demands, by_clocks, demands_of
+from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time
+from ackfsm.history.joins import NONE, distinct_pairs
+from ackfsm.history.kernel import NEVER, hash_names, times_after
+from ackfsm.history.lines import ParseError
+from ackfsm.history.observables import event_code
+from ackfsm.history.remarks import Remark
+from ackfsm.history.victims import FAULT_EVENTS, NamedVictim, fault_lines, outages_of
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
-from ackfsm.verify.context.clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.verify.counting.bins import Bins, bins_of
-from ackfsm.verify.events import kernel
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.verify.events.joins import NONE, distinct_pairs
-from ackfsm.verify.events.observables import event_code
-from ackfsm.verify.events.victims import FAULT_EVENTS, NamedVictim, fault_lines, outages_of
+from ackfsm.verify.folding import kernel
 from ackfsm.verify.folding.neighbours import Followed, Hashes, keep_neighbours
-from ackfsm.verify.reading.lines import ParseError
-from ackfsm.verify.reading.remarks import Remark
 
 __all__ = [
     "PREFETCH",
@@ -56,7 +57,7 @@ _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 _RARELY: Final = 50
 _LANES: Final = 1 << 12
-_NO_SPAN: Final = np.array([kernel.NEVER, -kernel.NEVER], np.int64)
+_NO_SPAN: Final = np.array([NEVER, -NEVER], np.int64)
 
 WINDOW: Final = "window"
 PREFETCH: Final = "prefetch"
@@ -219,7 +220,7 @@ def hashes_of(names: pa.Array) -> Hashes:
     if len(names):
         begins = np.frombuffer(offsets, np.int64)[names.offset : names.offset + len(names) + 1]
         text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-        kernel.hash_names(begins, text, hashes)
+        hash_names(begins, text, hashes)
     return hashes
 
 
@@ -417,7 +418,7 @@ class _Fold:
     def _followed(self, count: int) -> tuple[Any, ...]:
         events = self._events
         after = np.empty(len(events), np.int64)
-        kernel.times_after(events.t, events.process, events.count_of("process"), after)
+        times_after(events.t, events.process, events.count_of("process"), after)
         seen, odd = np.zeros(count, np.uint64), np.zeros(count, np.uint8)
         where, span = np.full((count, 6), NONE, np.int32), np.tile(_NO_SPAN, (count, 1))
         continued, times = np.zeros(1 << 12, np.uint64), np.zeros(1 << 12, np.int64)
@@ -459,7 +460,7 @@ class _Fold:
         """Which messages may be left out: 1, else 0."""
         if self._pins.everything:
             return np.zeros(len(odd), np.uint8)
-        plain = (odd == 0) & (where[:, 1] >= 0) & (span[:, 1] != kernel.NEVER)
+        plain = (odd == 0) & (where[:, 1] >= 0) & (span[:, 1] != NEVER)
         if len(self._pins.messages):
             plain &= ~np.isin(hashes, self._pins.messages)
         if len(avoided) and plain.any():

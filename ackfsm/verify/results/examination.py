@@ -13,9 +13,11 @@ from typing import Any, Final, TypedDict
 
 import pyarrow as pa
 
+from ackfsm.history.header import Header
+from ackfsm.history.queues import Configurations, configurations_of
+from ackfsm.history.read import read
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
-from ackfsm.verify.context.queues import Configurations, configurations_of
 from ackfsm.verify.counting.bins import bins_of
 from ackfsm.verify.findings.examine import Outcome, outcome_of
 from ackfsm.verify.findings.findings import Findings
@@ -23,8 +25,6 @@ from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.chunks import chunks_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Hashes
-from ackfsm.verify.reading.header import Header
-from ackfsm.verify.reading.read import read
 from ackfsm.verify.results.picture import STORIES, Picture, picture_of
 from ackfsm.verify.results.stories import Stories
 from ackfsm.verify.results.tables import (

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.timeline import Unrecorded
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.victims import OF_THE_BROKER
 from ackfsm.verify.results.lookup import Lookup
 
 __all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "told_spans"]

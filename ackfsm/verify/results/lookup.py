@@ -8,16 +8,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ackfsm.history.arrays import Codes, Ints
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.expand import Stream, expand
+from ackfsm.history.joins import NONE
+from ackfsm.history.queues import queue_of_messages
+from ackfsm.history.quiescence import Quiescence, quiescence_of
+from ackfsm.history.sends import Sends, sends_of
+from ackfsm.history.victims import FAULT_EVENTS, FaultLine, fault_lines, outages_of
 from ackfsm.history_format import Event
 from ackfsm.text import shown
-from ackfsm.verify.context.expand import Stream, expand
-from ackfsm.verify.context.queues import queue_of_messages
-from ackfsm.verify.context.quiescence import Quiescence, quiescence_of
-from ackfsm.verify.context.sends import Sends, sends_of
-from ackfsm.verify.events.arrays import Codes, Ints
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE
-from ackfsm.verify.events.victims import FAULT_EVENTS, FaultLine, fault_lines, outages_of
 
 __all__ = ["Groups", "Lookup"]
 

@@ -8,10 +8,10 @@ from typing import Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import distinct_pairs
 from ackfsm.verify.counting.bins import MOST_GROUPS, Bins, By, Grouped
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import distinct_pairs
 from ackfsm.verify.results.stories import Stories
 from ackfsm.verify.results.tables import ResultTables
 from ackfsm.verify.results.told import Story

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import NONE
+from ackfsm.history.observables import event_code
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
 from ackfsm.text import nearest, quoted, shown
 from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE
-from ackfsm.verify.events.observables import event_code
 from ackfsm.verify.findings.decided import Accusation, Decided
 from ackfsm.verify.findings.examine import Outcome
 from ackfsm.verify.findings.verdict import Result

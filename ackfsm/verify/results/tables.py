@@ -16,16 +16,16 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events, assemble
+from ackfsm.history.joins import NONE, distinct_pairs
+from ackfsm.history.queues import Configurations, queue_of_messages
+from ackfsm.history.victims import FAULT_EVENTS, fault_lines, outages_of
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
 from ackfsm.text import shown
-from ackfsm.verify.context.queues import Configurations, queue_of_messages
 from ackfsm.verify.context.signs import BROKEN, CONSUMER_BROKEN
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events, assemble
-from ackfsm.verify.events.joins import NONE, distinct_pairs
-from ackfsm.verify.events.victims import FAULT_EVENTS, fault_lines, outages_of
 from ackfsm.verify.findings.decided import NO, OPEN, YES, Accusation, Having, Judged
 from ackfsm.verify.findings.examine import Outcome, stuck_messages
 from ackfsm.verify.findings.findings import Findings

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa  # noqa: TC002 - it is there wherever this module is
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
 from ackfsm.terms import Configuration
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE
 
 __all__ = ["Configurations", "Share", "configurations_of", "in_several_shares", "queue_of_messages", "shares_of"]
 

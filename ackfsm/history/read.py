@@ -6,16 +6,16 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from ackfsm.history.columns import Events, assemble
+from ackfsm.history.gathered import Gathered
+from ackfsm.history.header import Header, Headers, header_beside
+from ackfsm.history.lines import ParseError
+from ackfsm.history.open import opened
+from ackfsm.history.remarks import Remark
+from ackfsm.history.source import Source, source_of
+from ackfsm.history.victims import refuse_impossible
 from ackfsm.terms import InputError
 from ackfsm.text import shown
-from ackfsm.verify.events.columns import Events, assemble
-from ackfsm.verify.events.victims import refuse_impossible
-from ackfsm.verify.reading.gathered import Gathered
-from ackfsm.verify.reading.header import Header, Headers, header_beside
-from ackfsm.verify.reading.lines import ParseError
-from ackfsm.verify.reading.open import opened
-from ackfsm.verify.reading.remarks import Remark
-from ackfsm.verify.reading.source import Source, source_of
 
 __all__ = ["History", "NoEventError", "headers_beside", "no_event", "read", "read_header"]
 

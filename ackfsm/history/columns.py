@@ -12,10 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history.arrays import Codes, Ints
+from ackfsm.history.check import codes
 from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.terms import Fault
-from ackfsm.verify.events.arrays import Codes, Ints
-from ackfsm.verify.events.check import codes
 
 __all__ = ["ABSENT", "NAMED", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode"]
 

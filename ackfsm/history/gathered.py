@@ -9,15 +9,15 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history import kernel
+from ackfsm.history.arrays import Codes, Mask
+from ackfsm.history.columns import ABSENT, Encoded, concatenated, encode
+from ackfsm.history.lines import REPORTED, Parsed, ParseError
+from ackfsm.history.observables import event_code
+from ackfsm.history.remarks import Remark, remarks_in
+from ackfsm.history.victims import NamedVictim, named_victims
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import AckScope
-from ackfsm.verify.events import kernel
-from ackfsm.verify.events.arrays import Codes, Mask
-from ackfsm.verify.events.columns import ABSENT, Encoded, concatenated, encode
-from ackfsm.verify.events.observables import event_code
-from ackfsm.verify.events.victims import NamedVictim, named_victims
-from ackfsm.verify.reading.lines import REPORTED, Parsed, ParseError
-from ackfsm.verify.reading.remarks import Remark, remarks_in
 
 __all__ = ["Gathered", "ReadLines", "beyond", "dictionary", "numbered_again"]
 

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import distinct_pairs
 from ackfsm.history_format import EVENTS, TELLERS, VOCABULARY, Event
 from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import distinct_pairs
 
 __all__ = [
     "FAULT_EVENTS",

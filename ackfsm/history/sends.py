@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import NONE, at, first_covering, number_pairs
+from ackfsm.history.victims import FaultLine, fault_lines, hits, outages_of
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, at, first_covering, number_pairs
-from ackfsm.verify.events.victims import FaultLine, fault_lines, hits, outages_of
 
 __all__ = ["Sends", "sends_of"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ackfsm.verify.events.arrays import Codes, Ints
+from ackfsm.history.arrays import Codes, Ints
 
 __all__ = ["NONE", "at", "distinct_pairs", "first_covering", "last_before", "number_pairs"]
 

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, NAMED, Encoded
+from ackfsm.history.gathered import ReadLines, beyond, dictionary, numbered_again
+from ackfsm.history.observables import event_code
+from ackfsm.history.parquet import whole_rows
+from ackfsm.history.victims import FAULT_EVENTS
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, TELLERS, VOCABULARY
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, NAMED, Encoded
-from ackfsm.verify.events.observables import event_code
-from ackfsm.verify.events.victims import FAULT_EVENTS
-from ackfsm.verify.reading.gathered import ReadLines, beyond, dictionary, numbered_again
-from ackfsm.verify.reading.parquet import whole_rows
 
 __all__ = ["CODED", "Coded", "encoded", "read_rows", "uncertain"]
 
@@ -154,7 +154,7 @@ def _present(table: pa.Table, name: str) -> Mask:
 
 
 def _are_events(rows: Coded) -> Mask:
-    """Which rows obey the rules of the format; these are the rules of :func:`ackfsm.verify.events.check.check`."""
+    """Which rows obey the rules of the format; these are the rules of :func:`ackfsm.history.check.check`."""
     numbers, texts = rows.numbers, rows.texts
     good: Mask = (numbers["t"] >= 0) & (texts["process"][0] >= 0) & (numbers["event"] >= 0)
     for name in VOCABULARY:

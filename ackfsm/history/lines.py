@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.check import check
 from ackfsm.history_format import FIELDS, HEADER_KEY, Kind
 from ackfsm.text import shown
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.check import check
 
 __all__ = ["ARROW", "REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
 

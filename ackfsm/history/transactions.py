@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import number_pairs
 from ackfsm.history_format import Event
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import number_pairs
 
 __all__ = ["transactions_told_apart"]
 

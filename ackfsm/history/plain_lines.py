@@ -1,4 +1,4 @@
-"""Read lines: the plain ones in one pass over their bytes, the others by :mod:`ackfsm.verify.reading.lines`."""
+"""Read lines: the plain ones in one pass over their bytes, the others by :mod:`ackfsm.history.lines`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.reading import scan as kernel
-from ackfsm.verify.reading.coded import CODED, Coded, encoded, uncertain
-from ackfsm.verify.reading.gathered import ReadLines
-from ackfsm.verify.reading.lines import Parsed, parse_lines
-from ackfsm.verify.reading.scan import Text
+from ackfsm.history import scan as kernel
+from ackfsm.history.arrays import Ints
+from ackfsm.history.coded import CODED, Coded, encoded, uncertain
+from ackfsm.history.gathered import ReadLines
+from ackfsm.history.lines import Parsed, parse_lines
+from ackfsm.history.scan import Text
 
 __all__ = ["LINES_PARSED_AT_ONCE", "read_lines"]
 
@@ -24,7 +24,7 @@ LINES_PARSED_AT_ONCE: Final = 4 << 20
 def read_lines(text: Text, first: int = 1, part: str | None = None) -> ReadLines:
     """What stands in whole lines, separated by line feeds; ``first`` is the number of the first of them (in ``part``).
 
-    It is what :func:`ackfsm.verify.reading.lines.parse_block` finds in them.
+    It is what :func:`ackfsm.history.lines.parse_block` finds in them.
     """
     lines = text.lines()
     most = lines + 1

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history.arrays import Codes, Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
-from ackfsm.verify.events.arrays import Codes, Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE
 
 __all__ = ["Quiescence", "quiescence_of"]
 

@@ -11,15 +11,15 @@ import functools
 import numpy as np
 import pyarrow.compute as pc
 
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.expand import NEVER, covering, first_covering_ack
+from ackfsm.history.joins import NONE, at, first_covering, last_before, number_pairs
+from ackfsm.history.observables import event_code
+from ackfsm.history.sends import sends_of
+from ackfsm.history.timeouts import timed_out
 from ackfsm.history_format import BROKER, VOCABULARY, Event
 from ackfsm.terms import AckScope
-from ackfsm.verify.context.expand import NEVER, covering, first_covering_ack
-from ackfsm.verify.context.sends import sends_of
-from ackfsm.verify.context.timeouts import timed_out
-from ackfsm.verify.events.arrays import Ints, Mask
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, at, first_covering, last_before, number_pairs
-from ackfsm.verify.events.observables import event_code
 
 __all__ = ["spelled_out"]
 

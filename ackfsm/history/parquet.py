@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.header import Header, header_of_metadata
+from ackfsm.history.lines import ARROW, SCHEMA, Parsed, drop_invalid
 from ackfsm.history_format import ALWAYS, FIELDS, Kind
 from ackfsm.terms import InputError
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.reading.header import Header, header_of_metadata
-from ackfsm.verify.reading.lines import ARROW, SCHEMA, Parsed, drop_invalid
 
 __all__ = ["columns_of", "not_of_the_format", "parquet_header", "parse_parquet", "whole_rows"]
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history_format import (
     ACKNOWLEDGE_TIMEOUT,
     ALWAYS,
@@ -28,7 +29,6 @@ from ackfsm.history_format import (
 )
 from ackfsm.terms import AckScope
 from ackfsm.text import quoted
-from ackfsm.verify.events.arrays import Ints, Mask
 
 __all__ = ["Found", "check", "codes"]
 

@@ -24,7 +24,7 @@ _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 def mixed(number: Any) -> Any:
     """A number of 64 bits, or an array of them, in which each bit depends on all bits of ``number``.
 
-    This is the finaliser of splitmix64.  It is also compiled, in :mod:`ackfsm.verify.events.kernel`.
+    This is the finaliser of splitmix64.  It is also compiled, in :mod:`ackfsm.verify.folding.kernel`.
     """
     number = (number ^ (number >> _SHIFTS[0])) * _FACTORS[0]
     number = (number ^ (number >> _SHIFTS[1])) * _FACTORS[1]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ackfsm.history.arrays import Ints
+from ackfsm.history.columns import Events
+from ackfsm.history.expand import calls_of
+from ackfsm.history.joins import NONE, last_before
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
-from ackfsm.verify.context.expand import calls_of
-from ackfsm.verify.events.arrays import Ints
-from ackfsm.verify.events.columns import Events
-from ackfsm.verify.events.joins import NONE, last_before
 
 __all__ = ["timed_out"]
 

@@ -2,7 +2,7 @@
 
 A plain line is one object whose members have names of the format, each once, and values of their kinds: text without
 escapes, whole numbers without fraction or exponent, ``true``, ``false``, ``null``.  What else there is, and what is
-wrong with it, :mod:`ackfsm.verify.reading.lines` says; nothing is refused here.  Bytes are looked at in words of eight.
+wrong with it, :mod:`ackfsm.history.lines` says; nothing is refused here.  Bytes are looked at in words of eight.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from ackfsm.history.kernel import mix
 from ackfsm.history_format import FIELDS, Kind
 from ackfsm.numba_cache import compiled
-from ackfsm.verify.events.kernel import mix
 
 __all__ = ["CODED", "NOT_PLAIN", "Text", "copy_names", "scan"]
 

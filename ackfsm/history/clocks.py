@@ -4,7 +4,7 @@ Every process has a clock of its own.  With a tolerance (``--skew``) each proces
 that no two clocks differ by more than the tolerance: as little as it takes for causes to come before their effects.
 Without one the differences are estimated: nothing is delivered before it was sent, and up to :data:`ESTIMATED` that
 tells of clocks alone.  Where constants do not suffice, clocks may also run at different rates
-(:mod:`ackfsm.verify.context.drift`).  The order within a process stays as it is.
+(:mod:`ackfsm.history.drift`).  The order within a process stays as it is.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from ackfsm.history.arrays import Codes, Ints
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.drift import FAR, Hulls, hulls_of, lines_of, united
+from ackfsm.history.joins import NONE, number_pairs
+from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history_format import Event
 from ackfsm.terms import InputError
-from ackfsm.verify.context.drift import FAR, Hulls, hulls_of, lines_of, united
-from ackfsm.verify.context.transactions import transactions_told_apart
-from ackfsm.verify.events.arrays import Codes, Ints
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, number_pairs
 
 __all__ = [
     "COMMITTED",

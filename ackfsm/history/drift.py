@@ -14,8 +14,8 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ackfsm.verify.events.arrays import Codes, Ints
-from ackfsm.verify.events.joins import number_pairs
+from ackfsm.history.arrays import Codes, Ints
+from ackfsm.history.joins import number_pairs
 
 __all__ = ["FAR", "FASTEST", "Hull", "Hulls", "Line", "hulls_of", "lines_of", "united"]
 

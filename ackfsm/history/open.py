@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ackfsm.files import cannot_read
+from ackfsm.history.gathered import ReadLines
+from ackfsm.history.header import Header, header_of_line
+from ackfsm.history.lines import Parsed, parse_block
+from ackfsm.history.parquet import parquet_header, parse_parquet
+from ackfsm.history.plain_lines import read_lines
+from ackfsm.history.scan import Text
+from ackfsm.history.source import Form, Source
 from ackfsm.terms import AckfsmError, InputError
-from ackfsm.verify.reading.gathered import ReadLines
-from ackfsm.verify.reading.header import Header, header_of_line
-from ackfsm.verify.reading.lines import Parsed, parse_block
-from ackfsm.verify.reading.parquet import parquet_header, parse_parquet
-from ackfsm.verify.reading.plain_lines import read_lines
-from ackfsm.verify.reading.scan import Text
-from ackfsm.verify.reading.source import Form, Source
 
 __all__ = ["BLOCK", "LONGEST_LINE", "Part", "endless", "input_errors", "opened"]
 

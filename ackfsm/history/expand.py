@@ -14,13 +14,13 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
+from ackfsm.history.arrays import Codes, Ints
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.joins import NONE, at, first_covering, last_before, number_pairs
+from ackfsm.history.observables import OBSERVABLES, OBSERVED_AS, Observable, event_code, observable_code
+from ackfsm.history.sends import Sends
 from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.terms import AckScope
-from ackfsm.verify.context.sends import Sends
-from ackfsm.verify.events.arrays import Codes, Ints
-from ackfsm.verify.events.columns import ABSENT, Events
-from ackfsm.verify.events.joins import NONE, at, first_covering, last_before, number_pairs
-from ackfsm.verify.events.observables import OBSERVABLES, OBSERVED_AS, Observable, event_code, observable_code
 
 __all__ = [
     "NEVER",
