@@ -16,6 +16,7 @@ from ackfsm.tables._guarantees import read_guarantees
 from ackfsm.tables._liveness import LivenessProperty, Waiting, read_liveness
 from ackfsm.tables._machine import Machine, RowKind, read_machine, read_renamed
 from ackfsm.tables._profiles import ProfileTable, read_profiles
+from ackfsm.tables._recording import read_recording
 from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification
 from ackfsm.tables._sweep import Factor, read_factors
@@ -66,11 +67,13 @@ class _Loader:
         machines = self._read_machines()
         properties = self._read_properties()
         promises = self._read_promises()
+        declared = read_events(events, lambda path, text: self._condition(events, path, text))
         specification = Specification(
             machines=MappingProxyType(machines),
             properties=MappingProxyType(properties),
             monitors=MappingProxyType(self._read_monitors()),
-            events=read_events(events, lambda path, text: self._condition(events, path, text)),
+            events=declared,
+            recording=read_recording(self._read("recording.yaml", "recording"), declared),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
             promises=MappingProxyType(promises),
