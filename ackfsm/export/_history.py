@@ -165,9 +165,7 @@ class _Recorder:
         flying = sum(instance.fsm.name == _IN_FLIGHT for instance in left)
         yield {**_DRAINED, "event": "depth", "position": 0, "delivery_count": flying}
 
-    def _line(
-        self, event: Event, told: Mapping[str, str | bool], index: Index, consumer: int
-    ) -> dict[str, Any]:
+    def _line(self, event: Event, told: Mapping[str, str | bool], index: Index, consumer: int) -> dict[str, Any]:
         process = _PROCESS[event.lane].format(consumer)
         line: dict[str, Any] = {"process": process, **told}
         if event.lane in _CLIENTS:

@@ -32,8 +32,9 @@ class Event:
 
     In a diagram it is an arrow from ``start`` to ``end``; one of them is its lane, or both are.
     ``recorded`` is how a history shows it, ``None`` if no history can; ``recording.yaml`` says by which lines.  An
-    ``optional`` event is one that an application may choose; it happens only in checks that ask for it.  Where ``by_application`` holds it is the application that brings it
-    about, and nobody else answers for it if it does not happen.
+    ``optional`` event is one that an application may choose; it happens only in checks that ask for it.  Where
+    ``by_application`` holds it is the application that brings it about, and nobody else answers for it if it does not
+    happen.
     """
 
     name: str

@@ -104,6 +104,11 @@ class SignRow:
     only: Only | None
     because: str
 
+    @property
+    def is_call(self) -> bool:
+        """Whether it is a call that an application decides to make, which its line stands before."""
+        return self.when is When.BEFORE and self.sure is Certainty.CERTAIN
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recording:
@@ -118,6 +123,11 @@ class Recording:
     signs: Mapping[str, SignRow]
     untold: Mapping[str, bool]
     reports: frozenset[str]
+
+    @property
+    def calls(self) -> frozenset[str]:
+        """The events that applications decide."""
+        return frozenset(event for row in self.signs.values() if row.is_call for event in row.tells)
 
     def line_of(self, event: str) -> Mapping[str, str | bool] | None:
         """The fields of the line that ``event`` leaves by itself; ``None`` if it leaves none, or that of a fault."""

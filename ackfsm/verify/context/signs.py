@@ -1,18 +1,15 @@
 """What a line of a history says of one message, and which events of the tables it may be.
 
-A *sign* is what the observer of a message hears.  Which events of the network leave it is read from the column ``line``
-of ``spec/events.yaml``; how sure it is that the event happened to the message is said by whoever makes the sign.
+A *sign* is what the observer of a message hears.  Which events of the network leave it is a row of
+``spec/recording.yaml``; how sure it is that the event happened to the message is said by whoever makes the sign.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from enum import IntEnum
-from types import MappingProxyType
 
 from ackfsm.history_format import Event, Outcome
-from ackfsm.tables import Specification
+from ackfsm.tables import Certainty
 from ackfsm.terms import Fault
 
 __all__ = [
@@ -28,24 +25,11 @@ __all__ = [
     "DELIVERED_SOMEHOW",
     "FAILED_WITH",
     "FAULTS",
-    "SESSION_ENDS",
     "SIGNS",
     "Certainty",
     "Sign",
-    "events_of_signs",
     "of_consumer",
 ]
-
-
-class Certainty(IntEnum):
-    """How sure it is that the event of a sign happened to the message."""
-
-    CERTAIN = 0
-    """It happened."""
-    IF_POSSIBLE = 1
-    """It happened if it was possible: the line is written whether there was anything to do or not."""
-    PERHAPS = 2
-    """It may have happened to this message, or to others only."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -128,36 +112,7 @@ SIGNS = (
 )
 """The names of all signs; the place of a name is its code."""
 
-SESSION_ENDS = frozenset(
+CIRCUMSTANCES = frozenset({*FAULTS, BROKEN, CONSUMER_BROKEN, CONSUMER_CLOSED}) | frozenset(
     {Event.RECOVER.value, *(of_consumer(event) for event in (Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE))}
 )
-"""What gives back the messages of a session."""
-
-CIRCUMSTANCES = frozenset({*FAULTS, BROKEN, CONSUMER_BROKEN, CONSUMER_CLOSED}) | SESSION_ENDS
 """What happens around a message and may explain what became of it: faults, and sessions that end or start over."""
-
-_BREAKS = MappingProxyType({BROKEN: Fault.PRODUCER_LINK_LOSS, CONSUMER_BROKEN: Fault.CONSUMER_LINK_LOSS})
-
-
-def events_of_signs(specification: Specification) -> Mapping[str, frozenset[str]]:
-    """For each sign the names of the events that it may be, as ``spec/events.yaml`` says."""
-    found: dict[str, set[str]] = {name: set() for name in SIGNS}
-    for event in specification.events.values():
-        lines = [_told(event.line)] if event.line and not event.repairs else []
-        for name in (*lines, *event.also):
-            found[of_consumer(name) if name in _TOLD_BY_BOTH and event.per.of_consumer else name].add(event.name)
-    found[DELIVERED_SOMEHOW] = found[Event.DELIVERED.value] | found[DELIVERED_FLAGGED]
-    for fault in FAULTS:
-        found[fault].add(fault)
-    for sign, fault in _BREAKS.items():
-        found[sign].add(fault)
-    return MappingProxyType({name: frozenset(events) for name, events in found.items()})
-
-
-def _told(line: Mapping[str, object]) -> str:
-    """The sign of a ``line``."""
-    if line.get("redelivered"):
-        return DELIVERED_FLAGGED
-    if "of" in line:
-        return CONSUMER_CLOSED
-    return FAILED_WITH[Outcome(str(line["outcome"]))] if "outcome" in line else str(line["event"])
