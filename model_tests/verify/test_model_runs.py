@@ -86,11 +86,12 @@ def test_every_line_of_the_tables_is_one_of_format_1(tmp_path: Path) -> None:
     faults = frozenset(Fault)
     network = compose(shipped(), shipped().configure("jms", {"time_to_live": True}), Bounds(messages=2, faults=faults))
     assert judged(random_run(network, 1), tmp_path).findings.parse_errors == 0
-    written = {event.line["event"] for event in shipped().events.values() if event.line}
+    recording = shipped().recording
+    written = {row.line for row in recording.signs.values() if row.leaving and row.line != "fault"}
     assert written <= set(Event)
     of_no_event = {"begin", "prepare", "prepared", "drained", "fault", "waiting", "depth"}
     assert set(Event) - written == of_no_event, "these are no event of the tables"
-    assert {fault for event in shipped().events.values() for fault in event.repairs} <= set(Fault)
+    assert {fault for event in shipped().events for fault in recording.repaired_by(event)} <= set(Fault)
 
 
 def test_a_run_can_be_performed_wherever_it_leads() -> None:

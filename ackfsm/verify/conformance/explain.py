@@ -15,6 +15,7 @@ from ackfsm.history.columns import Events
 from ackfsm.history.expand import Stream
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
+from ackfsm.tables import Certainty
 from ackfsm.terms import Anomaly
 from ackfsm.text import moment, quoted
 from ackfsm.verify.conformance.life import Heard
@@ -22,7 +23,7 @@ from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
-from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Certainty
+from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES
 from ackfsm.verify.counting.machines import Machines, fold
 
 __all__ = [

@@ -15,11 +15,12 @@ from ackfsm.history.expand import NEVER, calls_of, covering, first_covering_ack
 from ackfsm.history.joins import NONE, distinct_pairs, last_before, number_pairs
 from ackfsm.history.observables import event_code
 from ackfsm.history_format import VOCABULARY, Event, Outcome
+from ackfsm.tables import Certainty
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
 from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, Circumstance, circumstances
 from ackfsm.verify.context.interrupted import Interruptions
-from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, Certainty, of_consumer
+from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, of_consumer
 
 __all__ = ["OF_THE_BROKER", "Lines", "Moments", "modes_of", "placed"]
 
@@ -332,10 +333,6 @@ class Lines:
             rows = self.events.places(event)
             rows = rows[self.events.message[rows] != ABSENT]
             yield self.tokens(self.events.message[rows], rows, event.value)
-        rejected = self.events.places(Event.REJECTED)
-        yield self.tokens(
-            self.events.message[rejected], rejected, Fault.REJECTION.value, certainty=Certainty.IF_POSSIBLE
-        )
         yield self._refused_untold()
 
     def _refused_untold(self) -> Tokens:

@@ -22,7 +22,7 @@ from ackfsm.history.expand import NEVER
 from ackfsm.history.joins import NONE
 from ackfsm.history.quiescence import Quiescence
 from ackfsm.history_format import Event
-from ackfsm.terms import Fault
+from ackfsm.tables import Certainty
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lines import OF_THE_BROKER, Lines, Moments
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_pairs, until_the_last
@@ -34,7 +34,6 @@ from ackfsm.verify.context.signs import (
     DELIVERED_FLAGGED,
     FAILED_WITH,
     SIGNS,
-    Certainty,
     Sign,
     of_consumer,
 )
@@ -236,7 +235,7 @@ class Recorded:
         tokens = Tokens.joined([self._tokens, *self._around(np.unique(self._tokens.message), self._end)])
         moment = tokens.message * np.int64(len(self._lines.events) + 1) + tokens.row
         sign = tokens.sign % len(SIGNS)
-        kind = (sign + len(SIGNS) * (sign != _REJECTION)) * np.int64(1 << 32) + tokens.process
+        kind = sign * np.int64(1 << 32) + tokens.process
         return self._grouped(tokens.where(np.lexsort((kind, moment))))
 
     def lives(self, messages: Ints, *, to_the_end: bool = False) -> Lives:
@@ -250,7 +249,7 @@ class Recorded:
         tokens = Tokens.joined([tokens, *self._around(np.unique(tokens.message), end, with_absences=to_the_end)])
         high = self._lines.moments.high[tokens.row]
         sign = tokens.sign % len(SIGNS)
-        keys = (tokens.process, sign, sign != _REJECTION, tokens.row, high, tokens.message)
+        keys = (tokens.process, sign, tokens.row, high, tokens.message)
         return self._grouped(tokens.where(np.lexsort(keys)), loosely=True)
 
     def _grouped(self, tokens: Tokens, *, loosely: bool = False) -> Lives:
@@ -417,10 +416,6 @@ def _spans(count: int, events: Events, tokens: Tokens, moments: Moments) -> tupl
     high = moments.high[tokens.row]
     np.maximum.at(end, tokens.message, np.where(high == NEVER, events.t[tokens.row], high))
     return begin, end
-
-
-_REJECTION: Final = SIGNS.index(Fault.REJECTION.value)
-"""What a ``rejected`` tells of comes before it."""
 
 
 def _grouped(tokens: Tokens, lines: Lines, facts: Ints, *, loosely: bool = False) -> Lives:

@@ -26,7 +26,7 @@ from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.successors import Successors, Vectors
 from ackfsm.verify.context.signs import BOTH, Sign
 
-__all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
+__all__ = ["Belief", "Hearing", "Observer", "States", "TooManyStatesError"]
 
 Belief: TypeAlias = frozenset[int]
 
@@ -152,35 +152,43 @@ class States:
             after[state] = tuple(targets[begin:end])
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """How the signs of a life are heard.
+
+    Attributes:
+        unheard: signs that tell nothing, and whose events need none: of the one message; or of what is of no message,
+            and then of the first and second.
+        alone: the sides of the message that are outside transactions while its other side is in one.
+        also: signs with an event each that they may tell as well.
+        together: whether two messages were sent in one transaction.
+        settles: whether applications tell of what they acknowledge, so that what they hold is not at rest.
+        unseen: signs that the history cannot show: what they tell of may have happened where it need not too.
+    """
+
+    unheard: tuple[frozenset[str], ...] = (frozenset(),)
+    alone: frozenset[Side] = frozenset()
+    also: frozenset[tuple[str, str]] = frozenset()
+    together: bool = False
+    settles: bool = False
+    unseen: frozenset[str] = frozenset()
+
+
 class Observer:
     """Hears the signs of one message or two, but those that are unheard: what they tell of may have happened unseen."""
 
-    def __init__(
-        self,
-        states: States,
-        specification: Specification,
-        *unheard: Collection[str],
-        together: bool = False,
-        settles: bool = False,
-        unseen: Collection[str] = (),
-    ) -> None:
-        """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second.
-
-        Two messages that were sent ``together`` were so in one transaction.  With ``settles`` applications tell of what
-        they acknowledge, so that what they hold is not at rest.  What signs that are ``unseen`` tell of may have
-        happened too where it need not: what no line of this history can tell.
-        """
+    def __init__(self, states: States, specification: Specification, hearing: Hearing) -> None:
         self._states = states
-        self._unheard = tuple(map(frozenset, unheard)) or (frozenset[str](),)
+        self._hearing = hearing
         self._recording = specification.recording
-        rows = {name: row for name, row in self._recording.signs.items() if row.only is not Only.WRITTEN}
+        self._environment = specification.environment(states.network.configuration)
         self._lanes = {name: event.lane for name, event in specification.events.items()}
-        heard = [
-            {event for name, row in rows.items() if name not in its for event in row.tells} for its in self._unheard
-        ]
+        rows = [row for row in self._recording.signs.values() if row.only is not Only.WRITTEN]
+        told = {row.name: self._told(row) for row in rows}
+        heard = [{event for row in rows if row.name not in its for event in told[row.name]} for its in hearing.unheard]
         events = states.network.events
-        happens = {event for name in unseen for event in rows[name].tells}
-        untold = frozenset() if together else self._recording.untold.keys()
+        happens = {event for name in hearing.unseen for event in told.get(name, ())}
+        untold = frozenset() if hearing.together else self._recording.untold.keys()
         self._hidden = frozenset(
             number
             for number, event in enumerate(events)
@@ -188,20 +196,24 @@ class Observer:
             or event.name in happens
             or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
-        own = (Side.PRODUCER,) if settles else (Side.PRODUCER, Side.CONSUMER)
-        calls = {event for row in rows.values() if row.is_call and row.side in own for event in row.tells}
+        own = (Side.PRODUCER,) if hearing.settles else (Side.PRODUCER, Side.CONSUMER)
+        calls = {event for row in rows if row.is_call and row.side in own for event in told[row.name]}
         self._due = frozenset(
             number
             for number, event in enumerate(events)
-            if not event.may_never_happen
-            and event.name not in calls & heard[self._whose(event)] | self._recording.reports  # a library does the rest
+            if not event.may_never_happen  # what applications have no line of a library does
+            and event.name not in calls & heard[self._whose(event)] | self._recording.not_awaited
         )
         self._steps: dict[tuple[Belief, Sign], Belief] = {}
         self._closures: dict[Belief, Belief] = {}
 
+    def _told(self, row: SignRow) -> tuple[str, ...]:
+        """The events that a sign tells of a message, one of whose sides may be alone."""
+        return row.alone if row.alone and row.side in self._hearing.alone else row.tells
+
     def _whose(self, event: NetworkEvent) -> int:
         """Of which message of a pair ``event`` is: 1 or 2, and 0 where it is of no message, or there is one."""
-        return event.index[0] if event.index and len(self._unheard) > 1 else 0
+        return event.index[0] if event.index and len(self._hearing.unheard) > 1 else 0
 
     def _is_of(self, event: NetworkEvent, of: int) -> bool:
         return of in {0, BOTH} or self._whose(event) in {0, of}
@@ -227,7 +239,7 @@ class Observer:
         row = self._recording.signs[sign.name]
         if sign.of == BOTH and row.of is Of.COVERED:
             return self._in_either_order(belief, sign, row)
-        if sign.name in self._unheard[0 if sign.of == BOTH else sign.of]:
+        if sign.name in self._hearing.unheard[0 if sign.of == BOTH else sign.of]:
             return belief
         if row.stays_away:
             return self._at_rest(belief, row)
@@ -241,11 +253,15 @@ class Observer:
             possible = self._states.after(before, events)
             after |= {state for state in before if not possible[state]}
         found = self._closure(frozenset(after))
-        return self._with(found, self._named(row.then, sign.consumer)) if row.then else found
+        return self._with(found, self._then(row, sign.consumer))
 
     def _with(self, belief: Belief, events: frozenset[int]) -> Belief:
         """``belief`` and what one of ``events``, if it happened, leads to."""
         return self._closure(belief | self._fired(belief, events)) if events else belief
+
+    def _then(self, row: SignRow, consumer: int) -> frozenset[int]:
+        """What its client may do next without a line."""
+        return self._named(row.then if row.then and row.then_where.holds(self._environment) else (), consumer)
 
     def _unwritten(self, row: SignRow, consumer: int) -> frozenset[int]:
         """What may have happened just before without a line: a call has its line before."""
@@ -277,9 +293,10 @@ class Observer:
         return frozenset(state for state in belief if not due[state] and not self._states.has(state, row.stays_away))
 
     def _events(self, row: SignRow, sign: Sign) -> frozenset[int]:
+        names = {*self._told(row), *(event for name, event in self._hearing.also if name == row.name)}
         return frozenset(
             number
-            for number in self._named(row.tells, sign.consumer)
+            for number in self._named(names, sign.consumer)
             if self._is_of(self._states.network.events[number], sign.of)
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
+from ackfsm.tables import Certainty
 from ackfsm.terms import Fault
 from ackfsm.verify.context.signs import (
     BROKEN,
@@ -18,7 +19,6 @@ from ackfsm.verify.context.signs import (
     DELIVERED_FLAGGED,
     DELIVERED_SOMEHOW,
     SIGNS,
-    Certainty,
     of_consumer,
 )
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
+from ackfsm.tables import Certainty
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import MOST_CUTS, TOO_MANY_ORDERS, Heard, Life, predecessors
 from ackfsm.verify.conformance.lives import Lived
@@ -29,7 +30,7 @@ from ackfsm.verify.conformance.timeline import Family, Moment, Option, Unrecorde
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS
 from ackfsm.verify.context.actions import TAKEN_ELSEWHERE
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS, OF_MESSAGES, OF_PRODUCERS
-from ackfsm.verify.context.signs import ACKNOWLEDGING, AT_REST, Certainty, Sign
+from ackfsm.verify.context.signs import ACKNOWLEDGING, AT_REST, Sign
 
 __all__ = ["MOST_FAULTS", "Assumption", "Smallest", "assumption_of", "smallest", "unrecorded_cause", "with_fault"]
 

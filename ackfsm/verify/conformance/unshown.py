@@ -20,7 +20,7 @@ from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.life import Life
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Judge, untold
-from ackfsm.verify.conformance.observer import Observer, States
+from ackfsm.verify.conformance.observer import Hearing, Observer
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import (
     BROKEN,
@@ -119,6 +119,10 @@ def _signs_of(missing: frozenset[str]) -> frozenset[str]:
     return frozenset(map(str, signs))
 
 
+_SETTING: Final = frozenset({Event.EXPIRED, Event.RESEND})
+"""What may have happened only with settings of its own."""
+
+
 class _Lenient(Judge):
     """Decides lives, with all hidden that the source of a history cannot show."""
 
@@ -137,23 +141,18 @@ class _Lenient(Judge):
         """The same with no states."""
         return _Lenient(self._specification, self._configuration, self._untold, self._missing)
 
-    def life(self, lived: Lived, *, rejected_as_told: bool = False) -> Life:
+    def hearing(self, lived: Lived) -> tuple[Life, Observer]:
         """A flag that is not shown may be set or not."""
-        life = super().life(lived, rejected_as_told=rejected_as_told)
-        if "redelivered" not in self._missing:
-            return life
-        return life.renamed(dict.fromkeys((Event.DELIVERED.value, DELIVERED_FLAGGED), DELIVERED_SOMEHOW))
+        life, observer = super().hearing(lived)
+        if "redelivered" in self._missing:
+            life = life.renamed(dict.fromkeys((Event.DELIVERED.value, DELIVERED_FLAGGED), DELIVERED_SOMEHOW))
+        return life, observer
 
-    def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
-        own: dict[str, object] = {}
-        if self._missing & {str(Event.EXPIRED), str(Event.DEAD_LETTERED)}:
-            own["time_to_live"] = True
-        if Event.RESEND in self._missing:
-            own["resend_in_doubt"] = True
-        configuration = super()._of_message(lived, names)
-        return dataclasses.replace(configuration, **own)  # type: ignore[arg-type]
+    def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
+        """The settings of what the source cannot show are those of a message that had it."""
+        unshown = {str(event) for event in self._missing & _SETTING}
+        return super().configuration_of(lived, names | unshown)
 
-    def _made(self, network: States, *unheard: frozenset[str], together: bool, settles: bool) -> Observer:
-        return Observer(
-            network, self._specification, *unheard, together=together, settles=settles, unseen=self._unshown
-        )
+    def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
+        """With what the source cannot show unseen."""
+        return dataclasses.replace(super().heard(lived, configuration), unseen=self._unshown)

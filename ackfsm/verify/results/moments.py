@@ -14,11 +14,11 @@ from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import EVENTS, TELLERS, VOCABULARY, Event
+from ackfsm.tables import Certainty
 from ackfsm.terms import AckScope
 from ackfsm.text import quoted
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.signs import Certainty
 from ackfsm.verify.results.lookup import Lookup
 
 __all__ = ["BROKER", "Moment", "Side", "message_rows", "moments_of"]
