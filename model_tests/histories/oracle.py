@@ -63,7 +63,7 @@ class Oracle:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._events = shipped().events
+        self._events, self._recording = shipped().events, shipped().recording
         self._of: dict[_Key, list[int]] = {}
         self._hidden: list[int] = []
         self._all_keys = [self._keys(event) for event in network.events]
