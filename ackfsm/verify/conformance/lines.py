@@ -52,6 +52,11 @@ _OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
 _ENDED: Final = (Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLED_BACK)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
+_LATE: Final = (event_code(Event.PROCESSED),)
+
+ANY_TIME: Final = -NEVER
+"""When what is late may have begun."""
+
 _FEW_CONSUMERS: Final = 3
 
 OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
@@ -557,7 +562,8 @@ def _moments(events: Events, skew: int) -> Moments:
     closes, broken = events.event == event_code(Event.CLOSE), _broken(events)
     before = np.where(broken, _last_answers(events), before)
     low = np.where(closes, np.maximum(before, events.t - EFFECT), events.t)
-    return Moments(low - skew, np.where(calls | closes & ~broken, after, events.t))
+    low = np.where(np.isin(events.event, _LATE), ANY_TIME, low - skew)
+    return Moments(low, np.where(calls | closes & ~broken, after, events.t))
 
 
 def placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments]:
@@ -586,7 +592,7 @@ def _lanes(events: Events) -> Ints:
     """
     lanes = events.process.astype(np.int64)
     told_late = np.flatnonzero(_broken(events) & (_last_answers(events) < _neighbours(events)[0]))
-    alone = np.concatenate([events.places(Event.FAULT), told_late])
+    alone = np.concatenate([events.places(Event.FAULT, Event.PROCESSED), told_late])
     lanes[alone] = events.count_of("process") + np.arange(len(alone))
     return lanes
 

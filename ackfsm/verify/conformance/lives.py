@@ -24,7 +24,7 @@ from ackfsm.history.quiescence import Quiescence
 from ackfsm.history_format import Event
 from ackfsm.tables import Certainty
 from ackfsm.verify.conformance.life import Heard, Life
-from ackfsm.verify.conformance.lines import OF_THE_BROKER, Lines, Moments
+from ackfsm.verify.conformance.lines import ANY_TIME, OF_THE_BROKER, Lines, Moments
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_pairs, until_the_last
 from ackfsm.verify.context.circumstances import GIVING_BACK, KINDS_GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance
 from ackfsm.verify.context.signs import (
@@ -32,7 +32,6 @@ from ackfsm.verify.context.signs import (
     CONSUMER_BROKEN,
     CONSUMER_CLOSED,
     DELIVERED_FLAGGED,
-    FAILED_WITH,
     SIGNS,
     Sign,
     of_consumer,
@@ -48,8 +47,6 @@ class Facts(IntFlag):
     """Its queue was seen drained after its last send."""
     NOT_PROCESSED = 2
     """It was handed to somebody who never says what is processed, or of whom another one says it."""
-    ACKNOWLEDGED_FIRST = 4
-    """The application acknowledged it before it said that it was processed."""
     SENT = 8
     SENT_IN_TRANSACTION = 16
     HANDED_OVER = 32
@@ -187,7 +184,6 @@ class Recorded:
         lines = Lines(events, skew, recovers=recovers)
         tokens = lines.of_messages()
         facts = _facts(events, tokens, quiescence, silent)
-        facts[_acknowledged_first(tokens, len(facts)) & ~lines.processed_too_often] |= int(Facts.ACKNOWLEDGED_FIRST)
         facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)
         facts[events.message[lines.by_workers]] |= int(Facts.NOT_PROCESSED)
         facts[lines.of_undone_commits()] |= int(Facts.COMMIT_UNDONE)
@@ -372,47 +368,13 @@ def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
 
 _SENT: Final = (Event.SEND.value, Event.RESEND.value)
 _HANDED_OVER: Final = (Event.DELIVERED.value, DELIVERED_FLAGGED)
-_DONE_WITH: Final = (Event.PROCESSED.value, Event.FAILED.value, *FAILED_WITH.values())
-
-
-def _acknowledged_first(tokens: Tokens, messages: int) -> Mask:
-    """Which messages were acknowledged before a line says that they were processed, which there is.
-
-    That is before the first such line, or between a delivery and what its consumer says of it.
-    """
-    first = []
-    for event in (Event.ACKNOWLEDGE, Event.PROCESSED):
-        its = tokens.sign == SIGNS.index(event)
-        row = np.full(messages, NEVER, np.int64)
-        np.minimum.at(row, tokens.message[its], tokens.row[its])
-        first.append(row)
-    acknowledged, processed = first
-    found = np.asarray((acknowledged < processed) & (processed != NEVER))
-    found[_acknowledged_between(tokens)] = True
-    return found
-
-
-def _acknowledged_between(tokens: Tokens) -> Ints:
-    """The messages that a consumer was handed, acknowledged, and only then said to have processed or failed with."""
-    handed, acknowledge, done = (
-        [SIGNS.index(sign) for sign in signs] for signs in (_HANDED_OVER, [Event.ACKNOWLEDGE], _DONE_WITH)
-    )
-    its = tokens.where(np.isin(tokens.sign, [*handed, *acknowledge, *done]))
-    its = its.where(np.lexsort((its.row, its.process, its.message)))
-    call = np.isin(its.sign, acknowledge)
-    place = np.arange(len(call))
-    before = np.maximum.accumulate(np.where(call, NONE, place))  # the last one that is no call, up to each of them
-    after = np.flatnonzero(np.isin(its.sign, done) & np.roll(call, 1) & (place > 0))
-    cause = before[after - 1]
-    same = (cause != NONE) & (its.message[cause] == its.message[after]) & (its.process[cause] == its.process[after])
-    found: Ints = its.message[after[same & np.isin(its.sign[cause], handed)]]
-    return found
 
 
 def _spans(count: int, events: Events, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:
     """When each of ``count`` messages began to live, and when the last line tells of it."""
     begin, end = np.full(count, NEVER, np.int64), np.full(count, -NEVER, np.int64)
-    np.minimum.at(begin, tokens.message, moments.low[tokens.row])
+    low = moments.low[tokens.row]
+    np.minimum.at(begin, tokens.message, np.where(low == ANY_TIME, events.t[tokens.row], low))
     high = moments.high[tokens.row]
     np.maximum.at(end, tokens.message, np.where(high == NEVER, events.t[tokens.row], high))
     return begin, end

@@ -283,7 +283,6 @@ def names_of_each(life: Life) -> tuple[frozenset[str], ...]:
     )
 
 
-_FACTS: Final = MappingProxyType({Fact.SILENT: Facts.NOT_PROCESSED, Fact.ACKNOWLEDGED_FIRST: Facts.ACKNOWLEDGED_FIRST})
 _ALONE: Final = MappingProxyType({Fact.SENT_PLAINLY: Side.PRODUCER, Fact.CONSUMED_PLAINLY: Side.CONSUMER})
 
 
@@ -465,7 +464,7 @@ class Judge:
                     yield from ((name, event) for event in reason.tells)
 
     def _facts(self, facts: Facts) -> frozenset[Fact]:
-        found = {fact for fact, bit in _FACTS.items() if bit in facts}
+        found = {Fact.SILENT} if Facts.NOT_PROCESSED in facts else set[Fact]()
         if self._by_library:
             found.add(Fact.BY_LIBRARY)
         if Facts.HANDED_TOGETHER in facts and self._may_hold_several:
