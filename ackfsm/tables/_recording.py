@@ -30,6 +30,10 @@ class Of(StrEnum):
     """What a line tells of."""
 
     NAMED = "named"
+    HOLDER = "holder"
+    """The message of the line, by whoever was handed it last."""
+    UNTOLD = "untold"
+    """Each send before it whose sender is told no outcomes."""
     COVERED = "covered"
     TRANSACTION = "transaction"
     SESSION = "session"
@@ -125,13 +129,15 @@ class SignRow:
         name: of the sign, for people.
         line: the event of the line.
         fields: those that it says, each with its values.
-        has, lacks: the fields that it has, and has not, whatever they say.
+        has, lacks: the fields of which it has one (any if there are none), and those that it has not.
+        undone: whether it is a call that was answered with ``rolled_back``; ``None`` if that says nothing.
         writes: what whoever writes it adds.
         of, side, when, sure: see the enumerations.
         tells: the events, one of which it tells; the first so many as ``leaving`` leave this line.
         leaving: how many.
         alone: what it tells instead where the other side of the message is in a transaction, and its own is not.
         choices: what it may tell as well, each for a reason.
+        doubts: signs of which it is not sure any more that they tell of a message that has this one.
         unwritten: what may have happened just before without a line; with ``last_words`` all that the side is told.
         then, then_where: what the client may do next without a line, and the condition of that.
         stays_away: a state in which no machine of the message is; empty if any may be.
@@ -147,6 +153,7 @@ class SignRow:
     fields: Mapping[str, tuple[str | bool, ...]]
     has: frozenset[str]
     lacks: frozenset[str]
+    undone: bool | None
     writes: Mapping[str, str]
     of: Of
     side: Side
@@ -156,6 +163,7 @@ class SignRow:
     leaving: int
     alone: tuple[str, ...]
     choices: tuple[Reason, ...]
+    doubts: frozenset[str]
     unwritten: frozenset[str]
     last_words: bool
     then: frozenset[str]
@@ -167,6 +175,17 @@ class SignRow:
     undecided: str
     only: Only | None
     because: str
+
+    @property
+    def gives_back(self) -> bool:
+        """Whether a consumer gives back with it what its session, or it, was handed and has not settled."""
+        of = self.of in {Of.SESSION, Of.TRANSACTION, Of.CONSUMER}
+        return of and self.side is Side.CONSUMER and self.sure is Certainty.IF_POSSIBLE
+
+    @property
+    def is_around(self) -> bool:
+        """Whether it happens around a message and may explain what became of it: a fault, or a session that ends."""
+        return self.gives_back or self.line == "fault" or (self.of is Of.PROCESS and self.only is None)
 
     @property
     def is_call(self) -> bool:
@@ -189,6 +208,11 @@ class Recording:
     in_transaction: Mapping[str, Any]
     untold: Mapping[str, bool]
     not_awaited: frozenset[str]
+
+    @property
+    def around(self) -> frozenset[str]:
+        """The signs of what happens around a message and may explain what became of it."""
+        return frozenset(row.name for row in self.signs.values() if row.is_around)
 
     @property
     def calls(self) -> frozenset[str]:
@@ -291,6 +315,7 @@ class _Reader:
             fields=MappingProxyType(fields),
             has=frozenset(data.get("has", ())),
             lacks=frozenset(data.get("lacks", ())),
+            undone=data.get("undone"),
             writes=MappingProxyType(dict(data.get("writes", {}))),
             of=Of(data["of"]),
             side=Side(data["side"]),
@@ -300,6 +325,7 @@ class _Reader:
             leaving=len(tells),
             alone=named("alone"),
             choices=self._reasons((*path, "or"), data.get("or", ())),
+            doubts=self._signs((*path, "doubts"), data.get("doubts", ())),
             unwritten=frozenset() if last_words else frozenset(named("unwritten")),
             last_words=last_words,
             then=frozenset(named("then")),
@@ -340,20 +366,22 @@ class _Reader:
         return tuple(self._reason((*path, number), each) for number, each in enumerate(data))
 
     def _reason(self, path: _Path, data: Mapping[str, Any]) -> Reason:
-        for column in ("unless", "with"):
-            for sign in data.get(column, ()):
-                if sign not in self._document.data["signs"]:
-                    raise self._document.error((*path, column), f"there is no sign {sign!r}; name a row of this table")
         life = data.get("life", ())
         return Reason(
             where=self._where((*path, "where"), data.get("where")),
-            unless=frozenset(data.get("unless", ())),
-            having=frozenset(data.get("with", ())),
+            unless=self._signs((*path, "unless"), data.get("unless", ())),
+            having=self._signs((*path, "with"), data.get("with", ())),
             facts=MappingProxyType(
                 dict(self._fact((*path, "life"), one) for one in ([life] if isinstance(life, str) else life))
             ),
             tells=self._known((*path, "tells"), data.get("tells", ())),
         )
+
+    def _signs(self, path: _Path, names: Collection[str]) -> frozenset[str]:
+        for sign in names:
+            if sign not in self._document.data["signs"]:
+                raise self._document.error(path, f"there is no sign {sign!r}; name a row of this table")
+        return frozenset(names)
 
     def _fact(self, path: _Path, text: str) -> tuple[Fact, bool]:
         name = text.removeprefix("not ")

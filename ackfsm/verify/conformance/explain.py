@@ -23,7 +23,7 @@ from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
-from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES
+from ackfsm.verify.context.signs import AT_REST
 from ackfsm.verify.counting.machines import Machines, fold
 
 __all__ = [
@@ -247,7 +247,7 @@ class Explainer:
         """What the life of ``message`` needs; messages of equal lives need the same, and the first was asked before."""
         if message not in self._needed:
             _, lived = self._conformance.of(message)
-            self._needed[message] = self._conformance.needed(lived, CIRCUMSTANCES | {Event.RESEND.value})
+            self._needed[message] = self._conformance.needed(lived, (Event.RESEND.value,))
         return self._needed[message]
 
     def undecided(self) -> Ints:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
-from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign
+from ackfsm.verify.context.signs import AT_REST, Sign
 
 __all__ = ["MOST_CUTS", "TOO_MANY_ORDERS", "Contradiction", "Heard", "Life", "contradiction", "predecessors"]
 
@@ -107,7 +107,7 @@ def contradiction(life: Life, observer: Observer) -> Contradiction | None:
     if belief:
         stays = not life.at_rest or observer.hear(belief, Sign(AT_REST))
         return None if stays else Contradiction(len(life.heard), observer.possible(belief))
-    told = [place for place, each in enumerate(life.heard) if each.sign.name not in CIRCUMSTANCES]
+    told = [place for place, each in enumerate(life.heard) if each.sign.name not in observer.around]
     fits = bisect.bisect_left(
         range(len(told)), 1, key=lambda last: int(not _belief(_until(life, told, last), observer))
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from enum import IntFlag
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -22,20 +21,12 @@ from ackfsm.history.expand import NEVER
 from ackfsm.history.joins import NONE
 from ackfsm.history.quiescence import Quiescence
 from ackfsm.history_format import Event
-from ackfsm.tables import Certainty
+from ackfsm.tables import Certainty, Side
 from ackfsm.verify.conformance.life import Heard, Life
-from ackfsm.verify.conformance.lines import ANY_TIME, OF_THE_BROKER, Lines, Moments
+from ackfsm.verify.conformance.lines import ANY_TIME, Lines, Moments
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_pairs, until_the_last
-from ackfsm.verify.context.circumstances import GIVING_BACK, KINDS_GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance
-from ackfsm.verify.context.signs import (
-    BROKEN,
-    CONSUMER_BROKEN,
-    CONSUMER_CLOSED,
-    DELIVERED_FLAGGED,
-    SIGNS,
-    Sign,
-    of_consumer,
-)
+from ackfsm.verify.context.circumstances import Circumstance
+from ackfsm.verify.context.signs import Sign, Signs
 
 __all__ = ["Facts", "Lived", "Lives", "Recorded", "signs_around"]
 
@@ -87,6 +78,7 @@ class Lives:
     _start: Ints
     _facts: Ints
     _mode: Ints
+    _signs: Signs
 
     def rows(self, places: Ints, sign: Ints) -> Ints:
         """For the messages at ``places`` the row that tells the sign of that number; -1 where there are not so many."""
@@ -95,6 +87,10 @@ class Lives:
         found = self._start[places] + sign
         return np.asarray(np.where(found < end, row[np.minimum(found, len(row) - 1)], NONE), np.int64)
 
+    def _sign(self, code: int, consumer: int, certainty: int) -> Sign:
+        of, sign = divmod(code, len(self._signs))
+        return Sign(self._signs.names[sign], consumer, Certainty(certainty), of)
+
     def lived(self, place: int) -> Lived:
         """The life of the message at ``place``."""
         end = self._start[place + 1] if place + 1 < len(self._start) else len(self._lane)
@@ -102,7 +98,7 @@ class Lives:
         consumers = self._consumer[span].tolist()
         columns = (tokens.sign, tokens.certainty, self._lane, self._reach)
         heard = tuple(
-            Heard(_sign(sign, consumer, certainty), lane, reach)
+            Heard(self._sign(sign, consumer, certainty), lane, reach)
             for consumer, sign, certainty, lane, reach in zip(
                 consumers, *(column[span].tolist() for column in columns), strict=True
             )
@@ -117,11 +113,6 @@ class Lives:
             rows=tuple(tokens.row[span].tolist()),
             consumers=tuple(process[number] for number in sorted(process) if number),
         )
-
-
-def _sign(code: int, consumer: int, certainty: int) -> Sign:
-    of, sign = divmod(code, len(SIGNS))
-    return Sign(SIGNS[sign], consumer, Certainty(certainty), of)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -170,6 +161,7 @@ class Recorded:
         quiescence: Quiescence,
         silent: Collection[int],
         skew: int,
+        signs: Signs,
         *,
         names_all: bool = False,
         recovers: bool = False,
@@ -181,9 +173,9 @@ class Recorded:
         With ``names_all`` each consumer of a message's queue is one of its own in the message's life, if it befell
         something, although it was never handed the message; without, these are all one (:data:`OTHERS`).
         """
-        lines = Lines(events, skew, recovers=recovers)
+        lines = Lines(events, skew, signs, recovers=recovers)
         tokens = lines.of_messages()
-        facts = _facts(events, tokens, quiescence, silent)
+        facts = _facts(events, tokens, quiescence, silent, signs)
         facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)
         facts[events.message[lines.by_workers]] |= int(Facts.NOT_PROCESSED)
         facts[lines.of_undone_commits()] |= int(Facts.COMMIT_UNDONE)
@@ -198,7 +190,8 @@ class Recorded:
     def of_pairs(self, first: Ints, second: Ints) -> Recorded:
         """What it records of pairs of messages, which have numbers from 0 on."""
         lines = self._lines.of_pairs(first, second)
-        tokens = until_the_last(of_pairs(self._tokens, first, second), len(first))
+        signs = self._lines.signs
+        tokens = until_the_last(of_pairs(self._tokens, first, second, signs), len(first), signs)
         both, either = self.facts[first] & self.facts[second], self.facts[first] | self.facts[second]
         facts = np.where(both & int(Facts.AT_REST), either, either & ~int(Facts.AT_REST))
         facts |= _sent_how(lines.events, first, second)
@@ -230,7 +223,7 @@ class Recorded:
         """
         tokens = Tokens.joined([self._tokens, *self._around(np.unique(self._tokens.message), self._end)])
         moment = tokens.message * np.int64(len(self._lines.events) + 1) + tokens.row
-        sign = tokens.sign % len(SIGNS)
+        sign = tokens.sign % len(self._lines.signs)
         kind = sign * np.int64(1 << 32) + tokens.process
         return self._grouped(tokens.where(np.lexsort((kind, moment))))
 
@@ -244,7 +237,7 @@ class Recorded:
         end = np.full_like(self._end, NEVER) if to_the_end else self._end
         tokens = Tokens.joined([tokens, *self._around(np.unique(tokens.message), end, with_absences=to_the_end)])
         high = self._lines.moments.high[tokens.row]
-        sign = tokens.sign % len(SIGNS)
+        sign = tokens.sign % len(self._lines.signs)
         keys = (tokens.process, sign, tokens.row, high, tokens.message)
         return self._grouped(tokens.where(np.lexsort(keys)), loosely=True)
 
@@ -252,7 +245,7 @@ class Recorded:
         facts = self.facts
         if self._names_all:
             facts = facts | self._lines.has_consumers_beside(tokens) * int(Facts.BESIDE)
-        return _grouped(merged(tokens), self._lines, facts, loosely=loosely)
+        return _grouped(merged(tokens, self._lines.signs), self._lines, facts, loosely=loosely)
 
     def _around(self, messages: Ints, end: Ints, *, with_absences: bool = False) -> Iterator[Tokens]:
         """The circumstances of ``messages``, each of which ends as ``end`` says.
@@ -276,68 +269,50 @@ class Recorded:
                 yield from self._befell(each, alive)
 
     def _befell(self, each: Circumstance, alive: Ints) -> Iterator[Tokens]:
-        lines = self._lines
-        if each.kind in OF_THE_BROKER:
-            yield lines.tokens(alive, each.row, each.kind)
-            return
-        if each.kind in _OF_PRODUCERS:
+        lines, code = self._lines, self._lines.signs.code(each.sign.name)
+        if each.sign.side is Side.BROKER:
+            yield lines.tokens(alive, each.row, code)
+        elif each.sign.side is Side.CONSUMER:
+            yield from self._befell_consumers(each, alive, code)
+        else:
             for process in each.hit | each.suspected:
                 mine, senders = lines.sent_by(alive, process)
-                alone = (senders == 1) & (process in each.hit)
-                for its, certainty in ((mine[alone], Certainty.CERTAIN), (mine[~alone], Certainty.PERHAPS)):
-                    yield lines.tokens(its, each.row, each.kind, certainty=certainty)
-        if each.kind in _AT_CONSUMERS_TOO:
-            yield from self._befell_consumers(each, alive)
+                sure = (senders == 1) & (process in each.hit)
+                yield lines.tokens(mine, each.row, code, certainty=np.where(sure, Certainty.CERTAIN, Certainty.PERHAPS))
 
-    def _befell_consumers(self, each: Circumstance, alive: Ints) -> Iterator[Tokens]:
+    def _befell_consumers(self, each: Circumstance, alive: Ints, code: int) -> Iterator[Tokens]:
         """Those who were handed a message, then others of its queue, by name where that is asked and they are few."""
-        lines, sign = self._lines, _AT_CONSUMERS_TOO[each.kind]
-        sure = [process for process in each.hit if _how_sure(each, process) is Certainty.CERTAIN]
-        perhaps = [*(each.hit | each.suspected).difference(sure)]
+        lines = self._lines
+        sure = frozenset[int]() if each.sign.gives_back else each.hit
         elsewhere = np.full(len(alive), each.unheard)
-        for certainty, suspects in ((Certainty.CERTAIN, sure), (Certainty.PERHAPS, perhaps)):
+        for certainty, suspects in (
+            (Certainty.CERTAIN, sure),
+            (Certainty.PERHAPS, (each.hit | each.suspected).difference(sure)),
+        ):
             handed, process = lines.handed_to(alive, suspects)
-            yield lines.tokens(alive[handed], each.row, sign, process, certainty)
+            yield lines.tokens(alive[handed], each.row, code, process, certainty)
             named, process = lines.beside(alive, suspects) if self._names_all else _NO_PAIRS
-            yield lines.tokens(alive[named], each.row, sign, process, Certainty.PERHAPS)
+            yield lines.tokens(alive[named], each.row, code, process, Certainty.PERHAPS)
             elsewhere |= lines.suspected_beside(alive, suspects) > np.bincount(named, minlength=len(alive))
-        yield lines.tokens(alive[elsewhere], each.row, sign, OTHERS, Certainty.PERHAPS)
+        yield lines.tokens(alive[elsewhere], each.row, code, OTHERS, Certainty.PERHAPS)
 
 
 _NO_PAIRS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def _how_sure(each: Circumstance, process: int) -> Certainty:
-    if process not in each.hit:
-        return Certainty.PERHAPS
-    return Certainty.PERHAPS if each.kind in KINDS_GIVING_BACK else Certainty.CERTAIN
-
-
-_OF_PRODUCERS: Final = frozenset({*OF_PRODUCERS, BROKEN})
-
-_AT_CONSUMERS_TOO: Final = MappingProxyType(
-    {fault.value: fault.value for fault in OF_CONSUMERS}
-    | {BROKEN: CONSUMER_BROKEN, **{kind: kind for kind in (Event.RECOVER.value, CONSUMER_CLOSED)}}
-    | {event.value: of_consumer(event) for event in GIVING_BACK if event is not Event.RECOVER}
-)
-"""What befalls consumers, and the sign of it."""
-
-
-def signs_around(kinds: Collection[str]) -> tuple[Sign, ...]:
-    """The signs that circumstances of these ``kinds`` may be to a message that was handed to one consumer.
+def signs_around(found: Collection[Circumstance]) -> tuple[Sign, ...]:
+    """The signs that these circumstances may be to a message that was handed to one consumer.
 
     Those that only perhaps befell it are left out: they take nothing away from what is believed of it.
     """
-    alone = [Sign(kind) for kind in kinds if kind in OF_THE_BROKER | _OF_PRODUCERS]
-    its = {_AT_CONSUMERS_TOO[kind]: kind in KINDS_GIVING_BACK for kind in kinds if kind in _AT_CONSUMERS_TOO}
-    certainty = {True: Certainty.IF_POSSIBLE, False: Certainty.CERTAIN}
-    return (*alone, *(Sign(name, 1, certainty[given_back]) for name, given_back in its.items()))
+    rows = {each.sign.name: each.sign for each in found}
+    return tuple(Sign(name, int(row.side is Side.CONSUMER)) for name, row in sorted(rows.items()))
 
 
-def _facts(events: Events, tokens: Tokens, quiescence: Quiescence, silent: Collection[int]) -> Ints:
+def _facts(events: Events, tokens: Tokens, quiescence: Quiescence, silent: Collection[int], signs: Signs) -> Ints:
     """For each message what its lines tell, as the bits of :class:`Facts`."""
     facts = np.zeros(events.count_of("message"), np.int64)
-    sent, handed = (np.isin(tokens.sign, [SIGNS.index(sign) for sign in signs]) for signs in (_SENT, _HANDED_OVER))
+    sent, handed = (np.isin(tokens.sign, signs.of_lines(*lines)) for lines in (_SENT, _HANDED_OVER))
     inside = events.transaction[tokens.row] != ABSENT
     found = {
         Facts.SENT: sent,
@@ -367,7 +342,7 @@ def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
 
 
 _SENT: Final = (Event.SEND.value, Event.RESEND.value)
-_HANDED_OVER: Final = (Event.DELIVERED.value, DELIVERED_FLAGGED)
+_HANDED_OVER: Final = (Event.DELIVERED.value,)
 
 
 def _spans(count: int, events: Events, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:
@@ -394,7 +369,7 @@ def _grouped(tokens: Tokens, lines: Lines, facts: Ints, *, loosely: bool = False
     key = _hashed(_packed(tokens, lane, consumer, reach), starts)
     key = mixed(key ^ mixed((facts[message] * 64 + mode + 1).astype(np.uint64)))
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    return Lives(message, number, first, tokens, consumer, lane, reach, starts, facts[message], mode)
+    return Lives(message, number, first, tokens, consumer, lane, reach, starts, facts[message], mode, lines.signs)
 
 
 def _consumers(tokens: Tokens, starts: Ints) -> Ints:

@@ -16,13 +16,12 @@ import numpy as np
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history_format import VOCABULARY, Event
-from ackfsm.tables import Fact, Side, Specification
+from ackfsm.tables import Fact, Of, Side, Specification
 from ackfsm.terms import (
     Configuration,
     Consumption,
     DeliveryMode,
     Destination,
-    Fault,
 )
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
 from ackfsm.verify.conformance.lives import Facts, Lived, Lives, Recorded
@@ -30,10 +29,7 @@ from ackfsm.verify.conformance.observer import Hearing, Observer, States, TooMan
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import (
     AT_REST,
-    BROKEN,
-    CIRCUMSTANCES,
     Sign,
-    of_consumer,
 )
 
 __all__ = [
@@ -203,9 +199,9 @@ class Conformance:
         bounds = np.flatnonzero(np.diff(numbers[order], prepend=ABSENT - 1))
         yield from np.split(messages[order], bounds[1:]) if len(messages) else ()
 
-    def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
-        """Of these signs those without which ``lived``, a run of the model, would be none."""
-        return self._parts[0].judge.needed(lived, circumstances)
+    def needed(self, lived: Lived, beside: Collection[str] = ()) -> Needed:
+        """What happened around ``lived``, a run of the model, without which it would be none; and of these signs."""
+        return self._parts[0].judge.needed(lived, beside)
 
     def rows(self, messages: Ints, place: int) -> Ints:
         """The row that tells the sign at ``place`` of each of ``messages``, which have the same life."""
@@ -258,20 +254,13 @@ def in_mode(specification: Specification, configuration: Configuration, mode: in
     )
 
 
-_IN_DOUBT: Final = frozenset({Event.ACK_IN_DOUBT.value, of_consumer(Event.COMMIT_IN_DOUBT)})
+_IN_DOUBT: Final = frozenset({Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT})
+"""Lines that tell a consumer that a call has failed."""
 
 _TOLD_ROLLED_BACK: Final = (
     "a commit was answered with `rolled_back` after its connection broke, which some clients say "
     "whatever became of it; write commit_in_doubt where nobody knows"
 )
-_BREAKING_COMMITS: Final = frozenset({Fault.PRODUCER_LINK_LOSS, Fault.BROKER_CRASH, Fault.BROKER_KILL, BROKEN})
-
-
-def _may_be_committed(lived: Lived) -> bool:
-    """Whether its producer was told that a commit is rolled back of which it may not know the outcome."""
-    return Facts.COMMIT_UNDONE in lived.facts and any(
-        heard.sign.name in _BREAKING_COMMITS for heard in lived.life.heard
-    )
 
 
 def names_of_each(life: Life) -> tuple[frozenset[str], ...]:
@@ -330,7 +319,7 @@ class Judge:
             stop = self.contradiction(*self.hearing(lived))
         except TooManyStatesError as error:
             return Decision(None, str(error))
-        if stop is not None and _may_be_committed(lived):
+        if stop is not None and self._may_be_committed(lived):
             return Decision(None, _TOLD_ROLLED_BACK)
         return Decision(stop)
 
@@ -358,13 +347,13 @@ class Judge:
         """The same with no states."""
         return Judge(self._specification, self._configuration, self._untold)
 
-    def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
-        """A smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
+    def needed(self, lived: Lived, beside: Collection[str] = ()) -> Needed:
+        """A smallest part of what happened around ``lived``, and of these signs, that keeps it a run of the model.
 
         Empty as well if finding it out takes too many states.
         """
         try:
-            return tuple(self._needed(*self.hearing(lived), circumstances))
+            return tuple(self._needed(*self.hearing(lived), self._recording.around.union(beside)))
         except TooManyStatesError:
             return ()
 
@@ -386,7 +375,7 @@ class Judge:
 
         That is asked of its own consumer alone, and with others of whom nobody knows whether they had the message.
         """
-        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in CIRCUMSTANCES)
+        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in self._recording.around)
         followed = dataclasses.replace(lived.life, heard=(*own, *(Heard(sign, 0) for sign in circumstances)))
         consumers = tuple(each for each in lived.consumers if each != OTHERS)
         alone = dataclasses.replace(lived, life=followed, consumers=consumers)
@@ -488,7 +477,22 @@ class Judge:
         """
         as_it_is = Facts.CONSUMED_IN_TRANSACTION in lived.facts or not self._in_transactions(lived.facts)
         one_copy = Facts.SETTLED_IN_LINES in lived.facts and not configuration.resend_in_doubt
-        return as_it_is and one_copy and all(each.sign.name not in _IN_DOUBT for each in lived.life.heard)
+        return as_it_is and one_copy and not any(self._is_doubt(each.sign.name) for each in lived.life.heard)
+
+    def covers(self, sign: Sign) -> bool:
+        """Whether it is a call that covers messages, or an answer to one."""
+        return self._recording.signs[sign.name].of is Of.COVERED
+
+    def _may_be_committed(self, lived: Lived) -> bool:
+        """Whether its producer was told that a commit is rolled back of which it may not know the outcome."""
+        breaks = (self._recording.signs[each.sign.name] for each in lived.life.heard)
+        return Facts.COMMIT_UNDONE in lived.facts and any(
+            not row.gives_back and row.is_around and row.side is not Side.CONSUMER for row in breaks
+        )
+
+    def _is_doubt(self, name: str) -> bool:
+        row = self._recording.signs[name]
+        return row.line in _IN_DOUBT and row.side is Side.CONSUMER
 
     def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
         """The configuration of a life whose signs have these ``names``, with the settings that are its own."""

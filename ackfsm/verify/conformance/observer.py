@@ -181,6 +181,8 @@ class Observer:
         self._states = states
         self._hearing = hearing
         self._recording = specification.recording
+        self.around = self._recording.around
+        """The signs of what happens around messages."""
         self._environment = specification.environment(states.network.configuration)
         self._lanes = {name: event.lane for name, event in specification.events.items()}
         rows = [row for row in self._recording.signs.values() if row.only is not Only.WRITTEN]

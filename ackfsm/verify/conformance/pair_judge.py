@@ -6,14 +6,14 @@ import dataclasses
 from typing import Final
 
 from ackfsm.history_format import Event
-from ackfsm.tables import Certainty, Fact, Specification
+from ackfsm.tables import Certainty, Fact, Of, Side, Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lives import Facts, Lived
 from ackfsm.verify.conformance.messages import Decision, Judge, names_of_each
 from ackfsm.verify.conformance.observer import Hearing, Observer, TooManyStatesError
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.signs import ACKNOWLEDGING, AT_REST, DELIVERED_SOMEHOW, of_consumer
+from ackfsm.verify.context.signs import AT_REST, DELIVERED_SOMEHOW
 
 __all__ = ["PairJudge"]
 
@@ -28,17 +28,9 @@ _MOST_OF_THE_URGENT: Final = 150_000
 
 _TOO_MANY: Final = "two messages may be in too many states"
 
-_GIVING_BACK: Final = frozenset(
-    {Event.RECOVER.value, Event.FAILED.value, *map(of_consumer, (Event.ROLLBACK, Event.CLOSE))}
-)
-"""What a consumer does to have its messages again."""
-
 _OUTCOMES_OF_CALLS: Final = (Event.CONFIRMED.value, Event.IN_DOUBT.value)
 
-_COMMITS: Final = tuple(
-    (name(Event.COMMIT), frozenset({name(Event.COMMITTED), name(Event.COMMIT_IN_DOUBT)})) for name in (str, of_consumer)
-)
-"""A call of commit, as the producer's and as the consumer's, and the answers to it."""
+_COMMITS: Final = (Event.COMMITTED.value, Event.COMMIT_IN_DOUBT.value)
 
 
 class PairJudge(Judge):
@@ -94,8 +86,8 @@ class PairJudge(Judge):
         What comes again may do so in any order, as if it waited for its own time; that is tried last.
         """
         covers = self.holds("ack_covers_earlier", self.of_mode(lived.mode))
-        life, observer = _covered_once(lived.life) if covers else lived.life, self.who_hears(lived)
-        if _may_come_in_another_order(lived) and self.contradiction(life, observer) is not None:
+        life, observer = self._covered_once(lived.life) if covers else lived.life, self.who_hears(lived)
+        if self._may_come_in_another_order(lived) and self.contradiction(life, observer) is not None:
             return life, self.who_hears(lived, {"redelivery_delay": True})
         return life, observer
 
@@ -110,43 +102,50 @@ class PairJudge(Judge):
         unheard = [each.union(returns) for each in found.unheard]
         if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
             unheard = [each - {Event.RESEND.value} for each in unheard]
-        of_none = frozenset[str]().union(*(each & self._of_none for each in unheard), *map(_unanswered, names))
+        of_none = frozenset[str]().union(*(each & self._of_none for each in unheard), *map(self._unanswered, names))
         together = Facts.SENT_TOGETHER in lived.facts
         return dataclasses.replace(found, unheard=(of_none, *unheard), together=together, settles=False)
 
+    def _covered_once(self, life: Life) -> Life:
+        """Where a call came after one that was not of the same message, it may have had nothing to acknowledge."""
+        heard, called = list[Heard](), 0
+        for each in life.heard:
+            sign = each.sign
+            if self.covers(sign) and called & ~sign.of and sign.certainty is Certainty.CERTAIN:
+                sign = dataclasses.replace(sign, certainty=Certainty.IF_POSSIBLE)
+            if sign.name == Event.ACKNOWLEDGE:
+                called |= sign.of
+            heard.append(dataclasses.replace(each, sign=sign))
+        return Life(tuple(heard), life.at_rest)
 
-def _covered_once(life: Life) -> Life:
-    """Where a call came after one that was not of the same message, it may have had nothing to acknowledge."""
-    heard, called = list[Heard](), 0
-    for each in life.heard:
-        sign = each.sign
-        if sign.name in ACKNOWLEDGING and called & ~sign.of and sign.certainty is Certainty.CERTAIN:
-            sign = dataclasses.replace(sign, certainty=Certainty.IF_POSSIBLE)
-        if sign.name == Event.ACKNOWLEDGE:
-            called |= sign.of
-        heard.append(dataclasses.replace(each, sign=sign))
-    return Life(tuple(heard), life.at_rest)
+    def _may_come_in_another_order(self, lived: Lived) -> bool:
+        """Whether both messages came again, an application gave back what it had, or several sessions sent them.
 
+        "Redelivered messages do not have to be delivered in exactly their original delivery order" (JMS recover).
+        """
+        names = {each.sign.name for each in lived.life.heard if each.sign.certainty is not Certainty.PERHAPS}
+        both_again = all(_times(lived.life, DELIVERED_SOMEHOW, of) > 1 for of in (1, 2))
+        return both_again or any(self._gives_back(name) for name in names) or Facts.OF_SEVERAL_SENDERS in lived.facts
 
-def _may_come_in_another_order(lived: Lived) -> bool:
-    """Whether both messages came again, an application gave back what it had, or several sessions sent them.
+    def _unanswered(self, names: frozenset[str]) -> frozenset[str]:
+        """The answers to commits of which one was not written down."""
+        found = set[str]()
+        for side in (Side.PRODUCER, Side.CONSUMER):
+            rows = [row for row in self._recording.signs.values() if row.side is side and row.of is Of.TRANSACTION]
+            answers = {row.name for row in rows if row.line in _COMMITS}
+            called = any(row.is_call and row.name in names for row in rows)
+            found |= answers if called and not names & answers else set()
+        return frozenset(found)
 
-    "Redelivered messages do not have to be delivered in exactly their original delivery order" (JMS Session.recover).
-    """
-    names = {each.sign.name for each in lived.life.heard if each.sign.certainty is not Certainty.PERHAPS}
-    both_again = all(_times(lived.life, DELIVERED_SOMEHOW, of) > 1 for of in (1, 2))
-    return both_again or bool(names & _GIVING_BACK) or Facts.OF_SEVERAL_SENDERS in lived.facts
+    def _gives_back(self, name: str) -> bool:
+        """Whether an application does it to have its messages again."""
+        row = self._recording.signs[name]
+        told = row.line in {Event.RECOVER, Event.FAILED, Event.ROLLBACK} or (row.line == Event.CLOSE and row.gives_back)
+        return told and row.side is Side.CONSUMER
 
 
 def _times(life: Life, name: str, of: int) -> int:
     return sum(each.sign.name == name and bool(each.sign.of & of) for each in life.heard)
-
-
-def _unanswered(names: frozenset[str]) -> frozenset[str]:
-    """The answers to commits of which one was not written down."""
-    return frozenset(
-        answer for call, answers in _COMMITS if call in names and not names & answers for answer in answers
-    )
 
 
 def _with_two_others(lived: Lived) -> Lived:

@@ -30,7 +30,7 @@ from ackfsm.verify.conformance.timeline import Family, Moment, Option, Unrecorde
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS
 from ackfsm.verify.context.actions import TAKEN_ELSEWHERE
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS, OF_MESSAGES, OF_PRODUCERS
-from ackfsm.verify.context.signs import ACKNOWLEDGING, AT_REST, Sign
+from ackfsm.verify.context.signs import AT_REST, Sign
 
 __all__ = ["MOST_FAULTS", "Assumption", "Smallest", "assumption_of", "smallest", "unrecorded_cause", "with_fault"]
 
@@ -372,7 +372,7 @@ class _Search:
         """A call that does not name the message covers nothing of it where its connection broke unseen before."""
         heard = tuple(
             dataclasses.replace(each, sign=dataclasses.replace(each.sign, certainty=Certainty.IF_POSSIBLE))
-            if each.sign.name in ACKNOWLEDGING
+            if self._judge.covers(each.sign)
             and each.sign.certainty is Certainty.CERTAIN
             and self._events.message[row] != lived.message
             else each

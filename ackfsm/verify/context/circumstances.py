@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -14,9 +13,10 @@ from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.joins import distinct_pairs
 from ackfsm.history.timeouts import timed_out
 from ackfsm.history.victims import fault_lines, repaired_at
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
+from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, Event
+from ackfsm.tables import Of, Side, SignRow
 from ackfsm.terms import Fault
-from ackfsm.verify.context.signs import BROKEN, CONSUMER_CLOSED
+from ackfsm.verify.context.signs import Signs, lines_of
 
 __all__ = ["EFFECT", "Circumstance", "circumstances"]
 
@@ -31,14 +31,6 @@ OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
 OF_CONSUMERS: Final = frozenset({Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS})
 OF_PRODUCERS: Final = frozenset({Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS})
 
-_DIES_WITH: Final = MappingProxyType(
-    {Fault.CONSUMER_CRASH: Fault.PRODUCER_CRASH, Fault.PRODUCER_CRASH: Fault.CONSUMER_CRASH}
-)
-"""A process that consumes and sends dies whole."""
-
-GIVING_BACK: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
-KINDS_GIVING_BACK: Final = frozenset({*GIVING_BACK, CONSUMER_CLOSED})
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Circumstance:
@@ -46,7 +38,7 @@ class Circumstance:
 
     Attributes:
         row: the row of the events that tells it.
-        kind: a fault, :data:`BROKEN`, or one of :data:`KINDS_GIVING_BACK`.
+        sign: what it is to a message.
         low, high: it happened in this time.
         hit: the processes that it certainly hit; none if it is the broker's.
         suspected: the processes that it may have hit.
@@ -55,7 +47,7 @@ class Circumstance:
     """
 
     row: int
-    kind: str
+    sign: SignRow
     low: int
     high: int
     hit: frozenset[int] = frozenset()
@@ -63,61 +55,68 @@ class Circumstance:
     queue: int = ABSENT
     unheard: bool = False
 
+    @property
+    def takes_away(self) -> bool:
+        """Whether a consumer has to come back after it: a fault, or the end of its session."""
+        return not self.sign.gives_back or (self.sign.line == Event.CLOSE and self.sign.of is Of.SESSION)
 
-def circumstances(events: Events, low: Ints, high: Ints) -> tuple[Circumstance, ...]:
+
+def circumstances(events: Events, signs: Signs, low: Ints, high: Ints) -> tuple[Circumstance, ...]:
     """All that ``events`` tell, in the order of their rows; ``low`` and ``high`` say when a row happened."""
-    return tuple(sorted((*_faults(events), *_ends(events, low, high)), key=lambda each: each.row))
+    rows = [row for row in signs.rows if row.only is None and row.of is not Of.UNTOLD and row.is_around]
+    ends = (each for row in rows if row.line != Event.FAULT for each in _ends(events, row, low, high))
+    faults = _faults(events, [row for row in rows if row.line == Event.FAULT])
+    return tuple(sorted((*faults, *ends), key=lambda each: each.row))
 
 
-def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
-    """What gives back the messages of a session that its application has not seen."""
-    sessions = frozenset(events.closes_of_sessions().tolist())
-    for row in events.places(*GIVING_BACK).tolist():
-        event = EVENTS[events.event[row]]
-        broken, of_session = event is Event.CLOSE and events.errs[row] == 1, event is not Event.CLOSE or row in sessions
+def _ends(events: Events, sign: SignRow, low: Ints, high: Ints) -> Iterator[Circumstance]:
+    """What ends a session, or gives back what its application has not seen."""
+    for row in lines_of(events, sign).tolist():
         yield Circumstance(
             row=row,
-            kind=BROKEN if broken else event.value if of_session else CONSUMER_CLOSED,
+            sign=sign,
             low=int(low[row]),
             high=int(high[row]),
             hit=frozenset({int(events.process[row])}),
-            queue=ABSENT if of_session else int(events.queue[row]),
+            queue=int(events.queue[row]) if sign.of is Of.CONSUMER else ABSENT,
         )
 
 
-def _faults(events: Events) -> Iterator[Circumstance]:
+def _faults(events: Events, signs: Sequence[SignRow]) -> Iterator[Circumstance]:
     """What faults befell; an answer that did not come may have gone with its connection."""
     lines = fault_lines(events, events.places(Event.FAULT, Event.RECOVERED))
     repairs = repaired_at(lines)
     clients = _Clients(events) if lines else None
     failed = frozenset(timed_out(events)[0].tolist())
     for each in lines:
-        of_a_call = each.fault == ACKNOWLEDGE_TIMEOUT
-        fault = Fault.CONSUMER_LINK_LOSS if of_a_call else Fault(each.fault)
-        row = each.moment[0]
-        if each.repairs or fault in OF_MESSAGES or clients is None or (of_a_call and row not in failed):
+        row, of_a_call = each.moment[0], each.fault == ACKNOWLEDGE_TIMEOUT
+        its = [sign for sign in signs if each.fault in sign.fields["fault"]]
+        if each.repairs or not its or clients is None or (of_a_call and row not in failed):
             continue
         low = int(events.t[row])
         repaired = int(events.t[repairs[each].moment[0]]) if each in repairs else low + EFFECT
-        of_clients = fault in OF_CONSUMERS | OF_PRODUCERS
-        other_side = None if of_a_call else _DIES_WITH.get(fault)
-        certain = each.victims if of_clients and not of_a_call else frozenset()
-        suspected = (
-            each.victims or clients.suspected(fault, low, repaired) if of_clients and not certain else frozenset()
-        )
-        found = Circumstance(
-            row=row,
-            kind=fault.value,
-            low=low,
-            high=max(repaired, low + EFFECT),
-            hit=certain,
-            suspected=suspected,
-            queue=each.queue,
-            unheard=fault in OF_CONSUMERS and not each.victims and not clients.lost(fault, low, repaired),
-        )
-        yield found
-        if other_side is not None:
-            yield from clients.on_the_side_of(other_side, found)
+        whose = next(sign.side for sign in its if sign.name == each.fault)
+        certain = frozenset[int]() if of_a_call or whose is Side.BROKER else each.victims
+        suspected = frozenset[int]()
+        if whose is not Side.BROKER and not certain:
+            suspected = each.victims or clients.suspected(whose, low, repaired)
+        unheard = whose is Side.CONSUMER and not each.victims and not clients.lost(whose, low, repaired)
+        for sign in its:
+            there = clients.everybody(sign.side)
+            own = sign.side is whose
+            hit = certain if own else certain & there
+            perhaps = suspected if own else suspected & there
+            if own or hit or perhaps:
+                yield Circumstance(
+                    row=row,
+                    sign=sign,
+                    low=low,
+                    high=max(repaired, low + EFFECT),
+                    hit=hit,
+                    suspected=perhaps,
+                    queue=each.queue if own else ABSENT,
+                    unheard=unheard and own,
+                )
 
 
 class _Clients:
@@ -132,31 +131,23 @@ class _Clients:
         self._changed = self._changes(order)
         self._silent = self._last_rows(order)
 
-    def suspected(self, fault: Fault, low: int, high: int) -> frozenset[int]:
-        """The clients that a fault may have hit.
+    def suspected(self, side: Side, low: int, high: int) -> frozenset[int]:
+        """The clients that a fault of that side may have hit.
 
         If some of them lost a session meanwhile, it hit those, or such as were never heard of again.
         """
-        everybody, lost = self._everybody(fault), self.lost(fault, low, high)
+        everybody, lost = self.everybody(side), self.lost(side, low, high)
         gone = {process for process, t in self._silent.items() if t <= high} & everybody
         return frozenset(lost | gone) if lost else everybody
 
-    def lost(self, fault: Fault, low: int, high: int) -> frozenset[int]:
-        """Those of the clients whom such a fault hits that lost a session meanwhile."""
+    def lost(self, side: Side, low: int, high: int) -> frozenset[int]:
+        """Those of the clients of that side that lost a session meanwhile."""
         lost = {process for process, begin, end in self._changed if begin <= high and end >= low}
-        return self._everybody(fault) & lost
+        return self.everybody(side) & lost
 
-    def on_the_side_of(self, fault: Fault, found: Circumstance) -> Iterator[Circumstance]:
-        """What dies there of the processes that consume and send."""
-        there = self._everybody(fault)
-        hit, suspected = found.hit & there, found.suspected & there
-        if hit or suspected:
-            yield dataclasses.replace(
-                found, kind=fault.value, hit=hit, suspected=suspected, queue=ABSENT, unheard=False
-            )
-
-    def _everybody(self, fault: Fault) -> frozenset[int]:
-        return self._consumers if fault in OF_CONSUMERS else self._producers
+    def everybody(self, side: Side) -> frozenset[int]:
+        """The clients of that side."""
+        return self._consumers if side is Side.CONSUMER else self._producers
 
     def _changes(self, order: Ints) -> tuple[tuple[int, int, int], ...]:
         """Processes that lost a session, each with the time between which it did: it broke, or was another one after.

@@ -8,7 +8,8 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.joins import NONE
-from ackfsm.verify.context.circumstances import OF_PRODUCERS, Circumstance
+from ackfsm.tables import Side
+from ackfsm.verify.context.circumstances import Circumstance
 
 __all__ = ["Interruptions"]
 
@@ -22,7 +23,7 @@ class Interruptions:
         """``found`` is what happened; faults of producers take nothing away from consumers."""
         spans: dict[int, list[tuple[int, int]]] = {}
         for each in found:
-            if each.kind not in OF_PRODUCERS:
+            if each.sign.side is not Side.PRODUCER:
                 for process in each.hit | each.suspected or {_EVERYBODY}:
                     spans.setdefault(process, []).append((each.low, each.high))
         self._spans = {process: _by_begin(its) for process, its in spans.items()}

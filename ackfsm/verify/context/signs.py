@@ -1,35 +1,18 @@
-"""What a line of a history says of one message, and which events of the tables it may be.
-
-A *sign* is what the observer of a message hears.  Which events of the network leave it is a row of
-``spec/recording.yaml``; how sure it is that the event happened to the message is said by whoever makes the sign.
-"""
+"""What a line of a history says of one message: the signs of ``spec/recording.yaml``, and their codes in arrays."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
-from ackfsm.history_format import Event, Outcome
-from ackfsm.tables import Certainty
-from ackfsm.terms import Fault
+import numpy as np
 
-__all__ = [
-    "ACKNOWLEDGING",
-    "AT_REST",
-    "BOTH",
-    "BROKEN",
-    "CALLS",
-    "CIRCUMSTANCES",
-    "CONSUMER_BROKEN",
-    "CONSUMER_CLOSED",
-    "DELIVERED_FLAGGED",
-    "DELIVERED_SOMEHOW",
-    "FAILED_WITH",
-    "FAULTS",
-    "SIGNS",
-    "Certainty",
-    "Sign",
-    "of_consumer",
-]
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.tables import Certainty, Recording, SignRow
+
+__all__ = ["AT_REST", "BOTH", "DELIVERED_SOMEHOW", "Sign", "Signs", "lines_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -37,7 +20,7 @@ class Sign:
     """One thing that the observer hears.
 
     Attributes:
-        name: one of :data:`SIGNS`.
+        name: that of a row of ``spec/recording.yaml``.
         consumer: the number of the consumer, from 1 on in the order in which the message met them; 0: of no consumer.
         certainty: how sure it is that it happened to the message.
         of: the messages of a pair that it is of, as bits (1, 2, :data:`BOTH`); 0: of none more than of another.
@@ -56,63 +39,61 @@ class Sign:
 BOTH = 3
 """Of the first message of a pair and of the second."""
 
-
-CALLS = frozenset({Event.SEND, Event.RESEND, Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK, Event.RECOVER})
-"""What is written before it takes effect; every other line is written after what it tells of."""
-
-ACKNOWLEDGING = frozenset({Event.ACKNOWLEDGE.value, Event.ACKNOWLEDGED.value, Event.ACK_IN_DOUBT.value})
-"""A call that acknowledges, and the answers to it."""
-
-FAULTS = tuple(fault.value for fault in Fault)
-
 AT_REST = "at rest"
 """Nothing more happened to the message: its queue was seen drained after its last send."""
-
-DELIVERED_FLAGGED = "delivered, flagged"
 
 DELIVERED_SOMEHOW = "delivered, flagged or not"
 """A delivery of one of two messages: its flag is a matter of that message alone."""
 
-BROKEN = "broken connection"
-"""``close`` with an ``error``: a connection was found broken."""
 
-FAILED_WITH = {outcome: f"failed, {outcome}" for outcome in Outcome}
-"""``failed`` with an ``outcome``, which tells of one event alone."""
+class Signs:
+    """The signs, with the codes that stand for them in arrays: their places in the table."""
 
-_TOLD_BY_BOTH = frozenset(
-    {Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE}
-)
-"""Lines of producers and of consumers alike, which are different events of the tables."""
+    def __init__(self, recording: Recording) -> None:
+        self.rows = tuple(recording.signs.values())
+        self.names = tuple(recording.signs)
+        self._codes = {name: code for code, name in enumerate(self.names)}
 
-_NO_SIGNS = frozenset({Event.FAULT, Event.RECOVERED, Event.DRAINED, Event.BEGIN, Event.WAITING, Event.DEPTH})
-_NO_SIGNS |= {Event.PREPARE, Event.PREPARED}
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def code(self, name: str) -> int:
+        """The code of the sign of that name."""
+        return self._codes[name]
+
+    def of_lines(self, *lines: str) -> tuple[int, ...]:
+        """The codes of the signs of these lines."""
+        return self.those(lambda row: row.line in lines)
+
+    def those(self, chosen: Callable[[SignRow], bool]) -> tuple[int, ...]:
+        """The codes of the signs whose rows are ``chosen``."""
+        return tuple(code for code, row in enumerate(self.rows) if chosen(row))
 
 
-def of_consumer(line: str) -> str:
-    """The sign of a ``line`` that both sides write, as a consumer's."""
-    return f"consumer's {line}"
+def lines_of(events: Events, row: SignRow) -> Ints:
+    """The rows of ``events`` that are lines of this sign, ascending."""
+    places = events.places(Event(row.line))
+    for field, values in row.fields.items():
+        places = places[np.isin(_column(events, field)[places], [_coded(field, value) for value in values])]
+    if row.has:
+        places = places[np.any([_is_there(events, field)[places] for field in row.has], axis=0)]
+    for field in row.lacks:
+        places = places[~_is_there(events, field)[places]]
+    if row.undone is not None:
+        undone = events.transaction[events.places(Event.ROLLED_BACK)]
+        places = places[np.isin(events.transaction[places], undone) == row.undone]
+    return np.asarray(places, np.int64)
 
 
-CONSUMER_BROKEN = of_consumer(BROKEN)
+def _column(events: Events, field: str) -> Ints:
+    column: Ints = getattr(events, field)
+    return column == 1 if field == "redelivered" else column  # a delivery that does not say so is not flagged
 
-CONSUMER_CLOSED = "close of a consumer"
-"""``close`` of one consumer, whose session goes on."""
 
-SIGNS = (
-    *(event.value for event in Event if event not in _NO_SIGNS),
-    DELIVERED_FLAGGED,
-    DELIVERED_SOMEHOW,
-    *FAILED_WITH.values(),
-    *(of_consumer(event.value) for event in Event if event in _TOLD_BY_BOTH),
-    BROKEN,
-    CONSUMER_BROKEN,
-    CONSUMER_CLOSED,
-    *FAULTS,
-    AT_REST,
-)
-"""The names of all signs; the place of a name is its code."""
+def _coded(field: str, value: object) -> int:
+    return VOCABULARY[field].index(str(value)) if field in VOCABULARY else int(bool(value))
 
-CIRCUMSTANCES = frozenset({*FAULTS, BROKEN, CONSUMER_BROKEN, CONSUMER_CLOSED}) | frozenset(
-    {Event.RECOVER.value, *(of_consumer(event) for event in (Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE))}
-)
-"""What happens around a message and may explain what became of it: faults, and sessions that end or start over."""
+
+def _is_there(events: Events, field: str) -> Mask:
+    """Which rows have the ``field``."""
+    return np.asarray(events.errs == 1 if field == "error" else getattr(events, field) != ABSENT, np.bool_)

@@ -41,7 +41,7 @@ from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
 from ackfsm.verify.context.priorities import with_priorities
-from ackfsm.verify.context.signs import Sign
+from ackfsm.verify.context.signs import Sign, Signs
 from ackfsm.verify.counting.count import (
     Halved,
     count_regressions,
@@ -650,8 +650,9 @@ def _conformance(this: _Examination, configuration: Configuration) -> Conformanc
     silent = whole.silent[0].processes if whole.silent else ()
     all_count = configuration.destination in ENDS_WITH_THE_LAST
     recovers = configuration.listener_exception is ListenerException.RECOVER
+    signs = Signs(whole.specification.recording)
     recorded = Recorded.of_messages(
-        whole.events, whole.quiescence, silent, whole.skew, names_all=all_count, recovers=recovers
+        whole.events, whole.quiescence, silent, whole.skew, signs, names_all=all_count, recovers=recovers
     )
     recorded = recorded.only(this.share.messages)
     return conformance(recorded, whole.events, whole.specification, configuration)

@@ -34,6 +34,7 @@ from ackfsm.terms import AckScope, Anomaly, Configuration, Fault, OutcomeScope
 from ackfsm.text import shown
 from ackfsm.verify.conformance.lines import placed
 from ackfsm.verify.conformance.lives import signs_around
+from ackfsm.verify.context.signs import Signs
 from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.counting.counters import MESSAGES
 from ackfsm.verify.counting.prefetch import ends_of
@@ -302,10 +303,9 @@ class Fold:
         self, pins: _Pinning, stands: Ints, observation: Hashes, whole: _Whole, summaries: Sequence[Summary]
     ) -> None:
         """Pin the observations that what happens later might make strange."""
-        kinds = {each.kind for each in placed(whole.events, self._skew)[0]}
-        if not kinds:
+        signs = signs_around(placed(whole.events, self._skew, Signs(self._asked.specification.recording))[0])
+        if not signs:
             return
-        signs = signs_around(sorted(kinds))
         found, first = np.unique(observation, return_index=True)
         counted = {each for some in summaries for each in some.observations.tolist()}
         unsettled = {

@@ -27,7 +27,7 @@ from ackfsm.history.remarks import Remark
 from ackfsm.history.victims import FAULT_EVENTS, NamedVictim, fault_lines, outages_of
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
-from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
+from ackfsm.verify.context.circumstances import EFFECT, OF_MESSAGES
 from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.folding import kernel
 from ackfsm.verify.folding.neighbours import Followed, Hashes, keep_neighbours
@@ -57,6 +57,9 @@ _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 _RARELY: Final = 50
 _LANES: Final = 1 << 12
+_ENDING: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
+"""What ends a session or a transaction, or starts it over."""
+
 _NO_SPAN: Final = np.array([NEVER, -NEVER], np.int64)
 
 WINDOW: Final = "window"
@@ -236,7 +239,7 @@ def intervals(events: Events, skew: int) -> Ints:
     was given back, at its moment.
     """
     found = []
-    for row in events.places(*GIVING_BACK).tolist():
+    for row in events.places(*_ENDING).tolist():
         t, broken = int(events.t[row]), events.errs[row] == 1
         found.append((t - EFFECT - skew, t + skew) if broken else (t, t))
     for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):

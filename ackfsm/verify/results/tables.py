@@ -25,7 +25,6 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
 from ackfsm.text import shown
-from ackfsm.verify.context.signs import BROKEN, CONSUMER_BROKEN
 from ackfsm.verify.findings.decided import NO, OPEN, YES, Accusation, Having, Judged
 from ackfsm.verify.findings.examine import Outcome, stuck_messages
 from ackfsm.verify.findings.findings import Findings
@@ -511,8 +510,8 @@ class ResultTables:
         events = self._outcome.examined.events
         closes = events.places(Event.CLOSE)
         sides = (
-            (Fault.PRODUCER_LINK_LOSS, BROKEN, events.places(Event.SEND, Event.RESEND)),
-            (Fault.CONSUMER_LINK_LOSS, CONSUMER_BROKEN, events.places(Event.DELIVERED)),
+            (Fault.PRODUCER_LINK_LOSS, "broken connection", events.places(Event.SEND, Event.RESEND)),
+            (Fault.CONSUMER_LINK_LOSS, "consumer's broken connection", events.places(Event.DELIVERED)),
         )
         for fault, cause, acts in sides:
             for row in closes[
