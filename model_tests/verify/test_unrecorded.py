@@ -19,7 +19,7 @@ from ackfsm.verify.conformance.lives import Recorded
 from ackfsm.verify.conformance.messages import Conformance, conformance
 from ackfsm.verify.conformance.unrecorded import MOST_FAULTS, smallest, with_fault
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS
-from ackfsm.verify.context.signs import Sign
+from ackfsm.verify.context.signs import Sign, Signs
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.model_runs import Run, systems, witnesses
@@ -255,7 +255,7 @@ def test_more_faults_than_the_bound_leave_it_open(tmp_path: Path) -> None:
 
 def _decided(history: NamedHistory, folder: Path) -> Conformance:
     events = verify.read(history.write(folder)).events
-    recorded = Recorded.of_messages(events, quiescence_of(events), (), 0)
+    recorded = Recorded.of_messages(events, quiescence_of(events), (), 0, Signs(SPEC.recording))
     return conformance(recorded, events, SPEC, SPEC.configure(None, history.config))
 
 

@@ -373,16 +373,6 @@ class Lines:
         found: Ints = np.setdiff1d(message[by_one_that_tells], np.union1d(message[~by_one_that_tells], mixed))
         return found.astype(np.int64)
 
-    def of_undone_commits(self) -> Ints:
-        """The messages that were sent in transactions whose commit was answered with ``rolled_back``."""
-        events, sends = self.events, self.events.places(Event.SEND, Event.RESEND)
-        sends = sends[events.transaction[sends] != ABSENT]
-        commits = events.places(Event.COMMIT)
-        rolled_back = events.transaction[events.places(Event.ROLLED_BACK)]
-        undone = events.transaction[commits[np.isin(events.transaction[commits], rolled_back)]]
-        found: Ints = events.message[sends[np.isin(events.transaction[sends], undone)]].astype(np.int64)
-        return found
-
     def _covered_by_calls(self, code: int, row: SignRow, rows: Ints) -> Tokens:
         """The calls, each for the deliveries of its session that no call covers yet, and the answers to them.
 

@@ -48,8 +48,6 @@ class Facts(IntFlag):
     """Of a pair: several sessions sent its messages, so that these have no order (JMS 6.2.9)."""
     SENT_TOGETHER = 512
     """Of a pair: each was sent once, and in the same transaction."""
-    COMMIT_UNDONE = 1024
-    """It was sent in a transaction whose commit was called, and answered with ``rolled_back``."""
     SETTLED_IN_LINES = 2048
     """All processes that it was handed to, all in transactions or all without, write down what they settle."""
     MAY_BE_SHARED = 4096
@@ -178,7 +176,6 @@ class Recorded:
         facts = _facts(events, tokens, quiescence, silent, signs)
         facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)
         facts[events.message[lines.by_workers]] |= int(Facts.NOT_PROCESSED)
-        facts[lines.of_undone_commits()] |= int(Facts.COMMIT_UNDONE)
         facts[lines.settled_in_lines()] |= int(Facts.SETTLED_IN_LINES)
         spans = _spans(events.count_of("message"), events, tokens, lines.moments)
         return cls(lines, tokens, facts, *spans, names_all)

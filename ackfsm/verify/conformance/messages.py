@@ -485,10 +485,9 @@ class Judge:
 
     def _may_be_committed(self, lived: Lived) -> bool:
         """Whether its producer was told that a commit is rolled back of which it may not know the outcome."""
-        breaks = (self._recording.signs[each.sign.name] for each in lived.life.heard)
-        return Facts.COMMIT_UNDONE in lived.facts and any(
-            not row.gives_back and row.is_around and row.side is not Side.CONSUMER for row in breaks
-        )
+        rows = [self._recording.signs[each.sign.name] for each in lived.life.heard]
+        undone = any(row.undone and row.side is Side.PRODUCER for row in rows)
+        return undone and any(row.is_around and row.side is not Side.CONSUMER for row in rows)
 
     def _is_doubt(self, name: str) -> bool:
         row = self._recording.signs[name]
