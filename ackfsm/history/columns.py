@@ -17,12 +17,17 @@ from ackfsm.history.check import codes
 from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.terms import Fault
 
-__all__ = ["ABSENT", "NAMED", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode"]
+__all__ = ["ABSENT", "NAMED", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode", "event_code"]
 
 ABSENT = -1
 
 NAMED = ("process", "queue", "message", "session", "transaction", "consumer")
 """The columns of names."""
+
+
+def event_code(event: Event) -> int:
+    """The integer that stands for ``event`` in :class:`Events`."""
+    return EVENTS.index(event)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from ackfsm.history import kernel
 from ackfsm.history.arrays import Codes, Mask
-from ackfsm.history.columns import ABSENT, Encoded, concatenated, encode
+from ackfsm.history.columns import ABSENT, Encoded, concatenated, encode, event_code
 from ackfsm.history.lines import REPORTED, Parsed, ParseError
-from ackfsm.history.observables import event_code
 from ackfsm.history.remarks import Remark, remarks_in
 from ackfsm.history.victims import NamedVictim, named_victims
 from ackfsm.history_format import VOCABULARY, Event

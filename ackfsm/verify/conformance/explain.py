@@ -12,7 +12,6 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
-from ackfsm.history.expand import Stream
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly
@@ -23,6 +22,7 @@ from ackfsm.verify.conformance.messages import Conformance, Needed
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
 from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Certainty
+from ackfsm.verify.counting.expand import Stream
 from ackfsm.verify.counting.machines import Machines, fold
 
 __all__ = [

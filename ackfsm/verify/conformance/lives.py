@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ackfsm.history.arrays import Ints, Mask, mixed
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import NEVER
-from ackfsm.history.joins import NONE
-from ackfsm.history.quiescence import Quiescence
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE
 from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import Heard, Life
@@ -168,10 +167,9 @@ class Recorded:
     _names_all: bool
 
     @classmethod
-    def of_messages(  # noqa: PLR0913 - by name
+    def of_messages(
         cls,
-        events: Events,
-        quiescence: Quiescence,
+        events: Index,
         silent: Collection[int],
         skew: int,
         *,
@@ -187,7 +185,7 @@ class Recorded:
         """
         lines = Lines(events, skew, recovers=recovers)
         tokens = lines.of_messages()
-        facts = _facts(events, tokens, quiescence, silent)
+        facts = _facts(events, tokens, silent)
         facts[_acknowledged_first(tokens, len(facts)) & ~lines.processed_too_often] |= int(Facts.ACKNOWLEDGED_FIRST)
         facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)
         facts[events.message[lines.by_workers]] |= int(Facts.NOT_PROCESSED)
@@ -339,7 +337,7 @@ def signs_around(kinds: Collection[str]) -> tuple[Sign, ...]:
     return (*alone, *(Sign(name, 1, certainty[given_back]) for name, given_back in its.items()))
 
 
-def _facts(events: Events, tokens: Tokens, quiescence: Quiescence, silent: Collection[int]) -> Ints:
+def _facts(events: Index, tokens: Tokens, silent: Collection[int]) -> Ints:
     """For each message what its lines tell, as the bits of :class:`Facts`."""
     facts = np.zeros(events.count_of("message"), np.int64)
     sent, handed = (np.isin(tokens.sign, [SIGNS.index(sign) for sign in signs]) for signs in (_SENT, _HANDED_OVER))
@@ -353,17 +351,14 @@ def _facts(events: Events, tokens: Tokens, quiescence: Quiescence, silent: Colle
     }
     for bit, its in found.items():
         facts[tokens.message[its]] |= int(bit)
-    facts[quiescence.judged] |= int(Facts.AT_REST)
+    facts[events.quiescence.judged] |= int(Facts.AT_REST)
     return facts
 
 
-def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
+def _sent_how(events: Index, first: Ints, second: Ints) -> Ints:
     """For each pair what its sends tell, as the bits of :class:`Facts`."""
-    sends = events.places(Event.SEND, Event.RESEND)
-    times = np.bincount(events.message[sends], minlength=events.count_of("message"))
-    row = np.full(len(times), NONE, np.int64)
-    row[events.message[sends]] = sends
-    one, other = row[first], row[second]
+    times = np.bincount(events.message[events.sends], minlength=events.count_of("message"))
+    one, other = events.last_send[first], events.last_send[second]
     alike = (events.session[one] == events.session[other]) & (events.process[one] == events.process[other])
     transaction = events.transaction[one]
     together = (times[first] == 1) & (times[second] == 1)
@@ -410,7 +405,7 @@ def _acknowledged_between(tokens: Tokens) -> Ints:
     return found
 
 
-def _spans(count: int, events: Events, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:
+def _spans(count: int, events: Index, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:
     """When each of ``count`` messages began to live, and when the last line tells of it."""
     begin, end = np.full(count, NEVER, np.int64), np.full(count, -NEVER, np.int64)
     np.minimum.at(begin, tokens.message, moments.low[tokens.row])

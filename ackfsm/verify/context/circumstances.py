@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints
-from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
 from ackfsm.history.joins import distinct_pairs
-from ackfsm.history.timeouts import timed_out
 from ackfsm.history.victims import fault_lines, repaired_at
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.terms import Fault
@@ -64,12 +64,12 @@ class Circumstance:
     unheard: bool = False
 
 
-def circumstances(events: Events, low: Ints, high: Ints) -> tuple[Circumstance, ...]:
+def circumstances(events: Index, low: Ints, high: Ints) -> tuple[Circumstance, ...]:
     """All that ``events`` tell, in the order of their rows; ``low`` and ``high`` say when a row happened."""
     return tuple(sorted((*_faults(events), *_ends(events, low, high)), key=lambda each: each.row))
 
 
-def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
+def _ends(events: Index, low: Ints, high: Ints) -> Iterator[Circumstance]:
     """What gives back the messages of a session that its application has not seen."""
     sessions = frozenset(events.closes_of_sessions().tolist())
     for row in events.places(*GIVING_BACK).tolist():
@@ -85,12 +85,12 @@ def _ends(events: Events, low: Ints, high: Ints) -> Iterator[Circumstance]:
         )
 
 
-def _faults(events: Events) -> Iterator[Circumstance]:
+def _faults(events: Index) -> Iterator[Circumstance]:
     """What faults befell; an answer that did not come may have gone with its connection."""
     lines = fault_lines(events, events.places(Event.FAULT, Event.RECOVERED))
     repairs = repaired_at(lines)
     clients = _Clients(events) if lines else None
-    failed = frozenset(timed_out(events)[0].tolist())
+    failed = frozenset(events.timeouts[0].tolist())
     for each in lines:
         of_a_call = each.fault == ACKNOWLEDGE_TIMEOUT
         fault = Fault.CONSUMER_LINK_LOSS if of_a_call else Fault(each.fault)
@@ -123,7 +123,7 @@ def _faults(events: Events) -> Iterator[Circumstance]:
 class _Clients:
     """Who may have been hit by a fault of clients that does not say whom it hit."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(self, events: Index) -> None:
         self._events = events
         order = np.argsort(events.process, kind="stable")
         sends, deliveries = events.places(Event.SEND, Event.RESEND), events.places(Event.DELIVERED)

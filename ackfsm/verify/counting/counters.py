@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ackfsm.history.observables import Observable
 from ackfsm.verify.counting.machines import Watcher
+from ackfsm.verify.counting.observables import Observable
 
 __all__ = ["COUNTERS", "MESSAGES"]
 

@@ -9,15 +9,17 @@ one session is counted apart, as a session may have a consumer on each.
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history.columns import Events
-from ackfsm.history.expand import covering_acks, first_covering_ack
+from ackfsm.history.index import Index
 from ackfsm.history.joins import number_pairs
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
+from ackfsm.verify.counting.count import opened
+from ackfsm.verify.counting.expand import covering_acks
 
 __all__ = ["Prefetch", "ends_of", "prefetch_overruns"]
 
@@ -41,51 +43,35 @@ class Prefetch:
     interruptions: frozenset[Fault]
 
 
-def prefetch_overruns(events: Events, prefetch: Prefetch, messages: Mask) -> Ints:
+def prefetch_overruns(events: Index, prefetch: Prefetch, messages: Mask) -> Ints:
     """Those of ``messages`` that came while ``prefetch.bound`` deliveries of them in that session and queue were open.
 
     Only deliveries that came by one connection for certain are counted together: those of messages that were sent and
     delivered between the same two interruptions, or repairs of one.
     """
-    delivered = events.places(Event.DELIVERED)
+    delivered = events.deliveries
     era = _eras(events, delivered, prefetch)
-    counted = era == _eras(events, _sent(events)[events.message[delivered]], prefetch)
+    sent = np.maximum(events.first(Event.SEND), 0)  # the first row of all where that is not told
+    counted = era == _eras(events, sent[events.message[delivered]], prefetch)
     counted &= messages[events.message[delivered]]
-    place, end = delivered[counted], np.minimum(ends_of(events, delivered)[counted], len(events))
+    place = delivered[counted]
     lane = number_pairs(number_pairs(events.session[place], events.queue[place]), events.consumer[place])
     lane = number_pairs(lane, era[counted])
-    width = np.int64(len(events) + 1)
-    now = lane * width + place
-    opened = np.searchsorted(np.sort(now), now)
-    gone = np.searchsorted(np.sort(lane * width + end), now, side="right")
-    return np.unique(events.message[place[opened - gone >= prefetch.bound]])
+    return np.unique(events.message[place[opened(lane, place, ends_of(events)[counted]) >= prefetch.bound]])
 
 
-def ends_of(events: Events, delivered: Ints) -> Ints:
+def ends_of(events: Index) -> Ints:
     """The row from which each delivery is no longer open."""
-    message, transaction, session = (
-        events.places(*kinds) for kinds in (_OF_ITS_MESSAGE, _OF_ITS_TRANSACTION, _OF_ITS_SESSION)
+    ends = events.until(
+        events.deliveries,
+        message=events.places(*_OF_ITS_MESSAGE),
+        transaction=events.places(*_OF_ITS_TRANSACTION),
+        session=events.places(*_OF_ITS_SESSION),
     )
-    ends: Ints = np.minimum.reduce(
-        [
-            *(acts for _, acts in covering_acks(events)),
-            first_covering_ack(events.message, delivered, message, message),
-            first_covering_ack(events.transaction, delivered, transaction, transaction),
-            first_covering_ack(events.session, delivered, session, session),
-        ]
-    )
-    return ends
+    return functools.reduce(np.minimum, (acts for _, acts in covering_acks(events)), ends)
 
 
-def _sent(events: Events) -> Ints:
-    """The row in which each message was first sent; the first of all where that is not told."""
-    sent = np.zeros(events.count_of("message"), np.int64)
-    sends = events.places(Event.SEND)[::-1]
-    sent[events.message[sends]] = sends  # the last assignment wins
-    return sent
-
-
-def _eras(events: Events, places: Ints, prefetch: Prefetch) -> Ints:
+def _eras(events: Index, places: Ints, prefetch: Prefetch) -> Ints:
     """How many interruptions, and repairs of one, there were before each row."""
     kinds = [VOCABULARY["fault"].index(fault) for fault in prefetch.interruptions]
     moments = events.places(Event.FAULT, Event.RECOVERED)

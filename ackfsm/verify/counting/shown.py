@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import Final
 
 from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.observables import Observable, observable_code
 from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration
 from ackfsm.text import in_words
 from ackfsm.verify.counting.machines import Machines
+from ackfsm.verify.counting.observables import Observable, observable_code
 from ackfsm.verify.counting.watch import folded_properties, prefetch_of, window_of
 
 __all__ = ["OF_TRANSACTIONS", "Countable", "cannot_show", "countable", "missing_events", "ordered"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from ackfsm.history.observables import OBSERVABLES, Observable
 from ackfsm.tables import IndexKind, Monitor, Property, Relation, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
 from ackfsm.verify.counting.counters import COUNTERS
 from ackfsm.verify.counting.machines import Machines, Watcher, compile_watchers
+from ackfsm.verify.counting.observables import OBSERVABLES, Observable
 from ackfsm.verify.counting.prefetch import Prefetch
 
 __all__ = ["folded_properties", "machines_of", "needs_configuration", "prefetch_of", "window_of"]

@@ -18,11 +18,10 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.clocks import Clocks, Demands, by_clocks, demands_of
-from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.history.joins import NONE, distinct_pairs
-from ackfsm.history.kernel import NEVER, hash_names, times_after
+from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time, event_code
+from ackfsm.history.joins import NEVER, NONE, distinct_pairs
+from ackfsm.history.kernel import hash_names, times_after
 from ackfsm.history.lines import ParseError
-from ackfsm.history.observables import event_code
 from ackfsm.history.remarks import Remark
 from ackfsm.history.victims import FAULT_EVENTS, NamedVictim, fault_lines, outages_of
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event

@@ -9,15 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import Stream, expand
-from ackfsm.history.joins import NONE
-from ackfsm.history.queues import queue_of_messages
-from ackfsm.history.quiescence import Quiescence, quiescence_of
-from ackfsm.history.sends import Sends, sends_of
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
 from ackfsm.history.victims import FAULT_EVENTS, FaultLine, fault_lines, outages_of
 from ackfsm.history_format import Event
 from ackfsm.text import shown
+from ackfsm.verify.counting.expand import Stream, expand
 
 __all__ = ["Groups", "Lookup"]
 
@@ -59,28 +56,13 @@ class Lookup:
         tells_flags: whether the flags of deliveries were recorded, and not made up by who wrote the history.
     """
 
-    events: Events
+    events: Index
     elsewhere: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     tells_flags: bool = True
 
     @functools.cached_property
-    def sends(self) -> Sends:
-        """The sends outside transactions."""
-        return sends_of(self.events)
-
-    @functools.cached_property
-    def quiescence(self) -> Quiescence:
-        """When queues were seen empty."""
-        return quiescence_of(self.events)
-
-    @functools.cached_property
-    def queues(self) -> Ints:
-        """The queue of each message."""
-        return np.asarray(queue_of_messages(self.events), np.int64)
-
-    @functools.cached_property
     def _stream(self) -> Stream:
-        return expand(self.events, self.sends)
+        return expand(self.events)
 
     @functools.cached_property
     def _named(self) -> Groups:
@@ -109,14 +91,6 @@ class Lookup:
     def _by(self, column: str, *kinds: Event) -> Groups:
         rows = self.events.places(*kinds)
         return Groups.of(rows, getattr(self.events, column)[rows])
-
-    @functools.cached_property
-    def first_delivered(self) -> Ints:
-        """For each message the row of its first delivery, :data:`NONE` without one."""
-        found = np.full(self.events.count_of("message"), NONE, np.int64)
-        rows = self.events.places(Event.DELIVERED)[::-1]
-        found[self.events.message[rows]] = rows  # the last assignment wins
-        return found
 
     @functools.cached_property
     def codes(self) -> Mapping[str, int]:

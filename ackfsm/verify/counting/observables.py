@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
 
-from ackfsm.history_format import EVENTS, Event
+from ackfsm.history_format import Event
 
-__all__ = ["OBSERVABLES", "OBSERVED_AS", "Observable", "event_code", "observable_code"]
+__all__ = ["OBSERVABLES", "OBSERVED_AS", "Observable", "observable_code"]
 
 
 class Observable(StrEnum):
@@ -61,11 +61,6 @@ OBSERVED_AS: Mapping[Event, Observable] = MappingProxyType(
     }
 )
 """The events that are one observable of the message that they name; the expansion gives the others."""
-
-
-def event_code(event: Event) -> int:
-    """The integer that stands for ``event`` in :class:`ackfsm.verify.Events`."""
-    return EVENTS.index(event)
 
 
 def observable_code(observable: Observable) -> int:
