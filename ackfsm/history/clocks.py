@@ -230,8 +230,7 @@ def by_clocks(events: Events, clocks: Clocks) -> tuple[Events, Ints | slice]:
     ranks = np.array([clocks.ranks.get(name, 0) for name in names], np.int64)
     shifts = clocks.shifts(names, events.process, events.t) - clocks.latest
     order = np.lexsort((ranks[events.process], events.t + shifts))
-    columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
-    return dataclasses.replace(events, **{name: getattr(events, name)[order] for name in columns}), order
+    return events.take(order), order
 
 
 def demands_of(events: Events, skew: int | None) -> Demands:

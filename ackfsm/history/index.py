@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa  # noqa: TC002 - it is there wherever this module is
 
 from ackfsm.history.arrays import Codes, Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.joins import NEVER, NONE, at, first_covering, last_before, number_pairs
+from ackfsm.history.joins import NEVER, NONE, at, distinct_pairs, first_covering, last_before, number_pairs
 from ackfsm.history.victims import FaultLine, fault_lines, hits, outages_of
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope, Fault
@@ -163,6 +163,14 @@ class Index(Events):
     def mode_of(self) -> Ints:
         """For each message the delivery mode that its last send names, of those that name one."""
         return at(self.delivery_mode, self.last_of(self.sends[self.delivery_mode[self.sends] != ABSENT]), ABSENT)
+
+    def consumers(self, rows: Ints) -> Mapping[int, frozenset[str]]:
+        """For the code of each queue, :data:`ABSENT` for none, the names of the processes of these deliveries."""
+        queue, process, _ = distinct_pairs(self.queue[rows] + 1, self.process[rows])
+        names, found = self.names["process"], dict[int, frozenset[str]]()
+        for code, each in zip((queue - 1).tolist(), process.tolist(), strict=True):
+            found[code] = found.get(code, frozenset()) | {str(names[each])}
+        return found
 
     @functools.cached_property
     def sender_of(self) -> Ints:

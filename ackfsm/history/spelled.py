@@ -52,12 +52,7 @@ def _told_once(events: Events) -> Events:
     told = np.zeros(len(events), bool)
     told[events.places(Event.SEND, Event.CONFIRMED)] = True
     again = told & by_broker & np.isin(events.message, events.message[sends[~by_broker[sends]]])
-    return _rows(events, np.flatnonzero(~again)) if again.any() else events
-
-
-def _rows(events: Events, rows: Ints) -> Events:
-    names = (field.name for field in dataclasses.fields(events) if field.name != "names")
-    return dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in names})
+    return events.take(np.flatnonzero(~again)) if again.any() else events
 
 
 def _with(events: Events, added: _Added) -> Events:
@@ -66,7 +61,7 @@ def _with(events: Events, added: _Added) -> Events:
     source = np.concatenate([np.arange(count), added.like])[order]
     new = np.flatnonzero(order >= count)
     its = order[new] - count
-    made = _rows(events, source)
+    made = events.take(source)
     made.message[new] = added.message[its]
     made.event[new] = event_code(added.event)
     for told in ("t", "line"):

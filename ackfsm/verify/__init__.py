@@ -8,7 +8,7 @@ from ackfsm.history.read import History, read, read_header
 from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded, UnrecordedFault
 from ackfsm.verify.counting.bins import LEVELS, By, Grouped, Series
-from ackfsm.verify.counting.expand import Stream
+from ackfsm.verify.counting.observables import Stream
 from ackfsm.verify.findings.examine import examine, shown_anomalies
 from ackfsm.verify.findings.findings import Cost, Finding, Findings, Part
 from ackfsm.verify.findings.verdict import Result, judge, verdict

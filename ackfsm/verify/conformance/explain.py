@@ -22,8 +22,8 @@ from ackfsm.verify.conformance.messages import Conformance, Needed
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
 from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Certainty
-from ackfsm.verify.counting.expand import Stream
 from ackfsm.verify.counting.machines import Machines, fold
+from ackfsm.verify.counting.observables import Stream
 
 __all__ = [
     "SHOWN",

@@ -37,8 +37,8 @@ from ackfsm.verify.conformance.pair_judge import PairJudge
 from ackfsm.verify.conformance.pairs import Why, pairs_of
 from ackfsm.verify.context.signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_SOMEHOW
 from ackfsm.verify.counting.count import Halved, reordered
-from ackfsm.verify.counting.expand import Stream
 from ackfsm.verify.counting.machines import Machines
+from ackfsm.verify.counting.observables import Stream
 
 __all__ = ["PairExplainer"]
 

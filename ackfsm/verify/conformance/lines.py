@@ -16,8 +16,14 @@ from ackfsm.history.joins import NEVER, NONE, distinct_pairs, last_before, numbe
 from ackfsm.history_format import VOCABULARY, Event, Outcome
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
-from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, Circumstance, circumstances
-from ackfsm.verify.context.interrupted import Interruptions
+from ackfsm.verify.context.circumstances import (
+    EFFECT,
+    GIVING_BACK,
+    OF_CONSUMERS,
+    Circumstance,
+    Interruptions,
+    circumstances,
+)
 from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, Certainty, of_consumer
 
 __all__ = ["OF_THE_BROKER", "Lines", "Moments", "placed"]

@@ -23,7 +23,7 @@ from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, SendMode
 from ackfsm.verify.conformance.lives import Facts
 from ackfsm.verify.conformance.messages import Conformance
-from ackfsm.verify.counting.prefetch import ends_of
+from ackfsm.verify.counting.count import ends_of
 
 __all__ = ["Pairs", "Why", "pairs_of"]
 

@@ -19,8 +19,7 @@ from ackfsm.history.columns import ABSENT, Events, event_code
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE
 from ackfsm.history_format import Event
-from ackfsm.verify.counting.expand import covering_acks
-from ackfsm.verify.counting.observables import Observable
+from ackfsm.verify.counting.observables import Observable, covering_acks
 
 __all__ = ["LEVELS", "MOST_BINS", "MOST_GROUPS", "Bins", "By", "Grouped", "Series", "bins_of", "width_of"]
 
@@ -208,12 +207,14 @@ def bins_of(events: Events, messages: Mask | None = None) -> Bins:
     index = Index.of(events)
     points = list(_points(index))
     chosen = points if messages is None else [each.of(messages) for each in points]
+    handed = index.deliveries
+    handed = handed if messages is None else handed[messages[index.message[handed]]]
     return Bins(
         begun=begun,
         ended=ended,
         width=width,
         counts=_counted(index, chosen, width),
-        consumers=_consumers(index, messages),
+        consumers={_queue_name(index, queue): names for queue, names in index.consumers(handed).items()},
         processed=bool(len(index.places(*_DONE))),
     )
 
@@ -325,24 +326,13 @@ def _distinct(key: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[key]
 
 
-def _name(events: Events, by: By, key: int) -> Group:
+def _name(events: Index, by: By, key: int) -> Group:
     if by is By.ALL:
         return None, None
-    if by is By.SESSION:
-        return None, str(events.names["session"][key])
     queue, session = (key, None) if by is By.QUEUE else divmod(key, events.count_of("session"))
-    name = str(events.names["queue"][queue - 1]) if queue else ""
+    name = None if by is By.SESSION else _queue_name(events, queue - 1)
     return name, None if session is None else str(events.names["session"][session])
 
 
-def _consumers(events: Index, messages: Mask | None) -> Mapping[str, frozenset[str]]:
-    rows = events.deliveries
-    rows = rows if messages is None else rows[messages[events.message[rows]]]
-    width = np.int64(events.count_of("process"))
-    pairs = np.unique((events.queue[rows].astype(np.int64) + 1) * width + events.process[rows])
-    found: dict[str, set[str]] = {}
-    for pair in pairs.tolist():
-        queue, process = divmod(pair, int(width))
-        name = str(events.names["queue"][queue - 1]) if queue else ""
-        found.setdefault(name, set()).add(str(events.names["process"][process]))
-    return {queue: frozenset(names) for queue, names in found.items()}
+def _queue_name(events: Index, queue: int) -> str:
+    return "" if queue == ABSENT else str(events.names["queue"][queue])

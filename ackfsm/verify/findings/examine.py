@@ -43,16 +43,23 @@ from ackfsm.verify.counting.count import (
     count_regressions,
     halved_transactions,
     over_delivered,
+    prefetch_overruns,
     reordered,
     torn_transactions,
     window_overruns,
 )
-from ackfsm.verify.counting.counters import COUNTERS, MESSAGES
-from ackfsm.verify.counting.expand import Stream, expand
 from ackfsm.verify.counting.machines import Machines, fold
-from ackfsm.verify.counting.prefetch import prefetch_overruns
+from ackfsm.verify.counting.observables import Stream, expand
 from ackfsm.verify.counting.shown import Countable, cannot_show, countable, missing_events, ordered
-from ackfsm.verify.counting.watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
+from ackfsm.verify.counting.watch import (
+    COUNTERS,
+    MESSAGES,
+    folded_properties,
+    machines_of,
+    needs_configuration,
+    prefetch_of,
+    window_of,
+)
 from ackfsm.verify.findings.decided import Decided
 from ackfsm.verify.findings.findings import EXAMPLES, UNCONFIGURED, Cost, Finding, Findings, Part, undrained
 from ackfsm.verify.findings.parts import together

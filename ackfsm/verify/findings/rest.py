@@ -16,9 +16,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.gathered import SEEN_AT_REST, Remark
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER
-from ackfsm.history.remarks import SEEN_AT_REST, Remark
 from ackfsm.history.victims import FAULT_EVENTS, fault_lines, repaired_at
 from ackfsm.history_format import Call, Event
 from ackfsm.terms import Anomaly, Fault

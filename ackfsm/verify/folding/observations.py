@@ -23,7 +23,7 @@ from ackfsm.history.read import History
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Configuration
-from ackfsm.verify.counting.counters import MESSAGES
+from ackfsm.verify.counting.watch import MESSAGES
 from ackfsm.verify.findings.examine import examined
 from ackfsm.verify.findings.findings import UNCONFIGURED, Findings
 

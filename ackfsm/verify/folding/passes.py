@@ -33,9 +33,8 @@ from ackfsm.text import shown
 from ackfsm.verify.conformance.lines import placed
 from ackfsm.verify.conformance.lives import signs_around
 from ackfsm.verify.counting.bins import Bins, bins_of
-from ackfsm.verify.counting.counters import MESSAGES
-from ackfsm.verify.counting.prefetch import ends_of
-from ackfsm.verify.counting.watch import prefetch_of, window_of
+from ackfsm.verify.counting.count import ends_of
+from ackfsm.verify.counting.watch import MESSAGES, prefetch_of, window_of
 from ackfsm.verify.findings.examine import Examined, Outcome, examined, with_stuck
 from ackfsm.verify.findings.findings import Cost, Findings
 from ackfsm.verify.findings.parts import together

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time, event_code
+from ackfsm.history.gathered import Remark
 from ackfsm.history.joins import NEVER, NONE, distinct_pairs
 from ackfsm.history.kernel import hash_names, times_after
 from ackfsm.history.lines import ParseError
-from ackfsm.history.remarks import Remark
 from ackfsm.history.victims import FAULT_EVENTS, NamedVictim, fault_lines, outages_of
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
@@ -613,10 +613,7 @@ class _Fold:
         events = self._events
         of_left = (events.message != ABSENT) & left[events.message]
         rows = np.flatnonzero(of_left | (events.event == event_code(Event.COMMIT)))
-        columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
-        return demands_of(
-            dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in columns}), estimated
-        )
+        return demands_of(events.take(rows), estimated)
 
 
 _FOLLOWED: Final = (

@@ -14,7 +14,7 @@ from ackfsm.history.index import Index
 from ackfsm.history.victims import FAULT_EVENTS, FaultLine, fault_lines, outages_of
 from ackfsm.history_format import Event
 from ackfsm.text import shown
-from ackfsm.verify.counting.expand import Stream, expand
+from ackfsm.verify.counting.observables import Stream, expand
 
 __all__ = ["Groups", "Lookup"]
 
@@ -143,14 +143,7 @@ class Lookup:
 
     @functools.cached_property
     def _consumers(self) -> Mapping[int, frozenset[str]]:
-        events, found = self.events, dict[int, set[str]]()
-        rows = events.places(Event.DELIVERED)
-        width = np.int64(events.count_of("process")) + 1
-        pairs = np.unique((events.queue[rows].astype(np.int64) + 1) * width + events.process[rows])
-        names = events.names["process"]
-        for queue, process in zip((pairs // width - 1).tolist(), (pairs % width).tolist(), strict=True):
-            found.setdefault(queue, set()).add(str(names[process]))
-        return {queue: frozenset(its) for queue, its in found.items()}
+        return self.events.consumers(self.events.deliveries)
 
     def consumers(self, queue: int) -> frozenset[str]:
         """The names of the processes that were handed messages of the ``queue`` of that code."""
