@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa  # noqa: TC002 - it is there wherever this module is
@@ -15,7 +15,7 @@ import pyarrow as pa  # noqa: TC002 - it is there wherever this module is
 from ackfsm.history.arrays import Codes, Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.joins import NEVER, NONE, at, distinct_pairs, first_covering, last_before, number_pairs
-from ackfsm.history.victims import FaultLine, fault_lines, hits, outages_of
+from ackfsm.history.victims import FAULT_EVENTS, FaultLine, Outages, fault_lines, hits, outages_of
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope, Fault
 
@@ -281,6 +281,16 @@ class Index(Events):
         return rows[open_], its[open_]
 
     @functools.cached_property
+    def fault_lines(self) -> tuple[FaultLine, ...]:
+        """The lines that tell of faults and of repairs."""
+        return fault_lines(self, self.places(*FAULT_EVENTS))
+
+    @functools.cached_property
+    def outages(self) -> Outages:
+        """Each fault with its repair."""
+        return outages_of(self.fault_lines)
+
+    @functools.cached_property
     def plain_sends(self) -> Sends:
         """The sends outside transactions; an outcome closes every open send of its message."""
         place = self.sends[self.transaction[self.sends] == ABSENT]
@@ -291,7 +301,7 @@ class Index(Events):
 
     def _crashes(self, place: Ints) -> Ints:
         kinds = [VOCABULARY["fault"].index(crash) for crash in (Fault.PRODUCER_CRASH, Fault.CONSUMER_CRASH)]
-        rows = self.places(Event.FAULT, Event.RECOVERED)
+        rows = self.places(*FAULT_EVENTS)
         lines = fault_lines(self, rows[np.isin(self.fault[rows], kinds)], place)
         outages = [each for each in outages_of(lines) if each[0].victims or each[0].fault == Fault.PRODUCER_CRASH]
         if not any(crash.victims or crash.queue != ABSENT for crash, _ in outages):
@@ -306,7 +316,7 @@ class Index(Events):
         return found
 
 
-def _left(outages: Sequence[tuple[FaultLine, FaultLine | None]], place: Ints, end: int) -> Ints:
+def _left(outages: Outages, place: Ints, end: int) -> Ints:
     """For each send the moment from which one of the ``outages`` leaves it, :data:`NEVER` if none does."""
     starts = np.array([crash.moment[0] for crash, _ in outages], np.int64)
     until = np.array([end if repair is None else repair.moment[0] for _, repair in outages], np.int64)

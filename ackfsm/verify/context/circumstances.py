@@ -13,7 +13,6 @@ from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
-from ackfsm.history.victims import fault_lines, repaired_at
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.context.signs import BROKEN, CONSUMER_CLOSED
@@ -87,18 +86,16 @@ def _ends(events: Index, low: Ints, high: Ints) -> Iterator[Circumstance]:
 
 def _faults(events: Index) -> Iterator[Circumstance]:
     """What faults befell; an answer that did not come may have gone with its connection."""
-    lines = fault_lines(events, events.places(Event.FAULT, Event.RECOVERED))
-    repairs = repaired_at(lines)
-    clients = _Clients(events) if lines else None
+    clients = _Clients(events) if events.outages else None
     failed = frozenset(events.timeouts[0].tolist())
-    for each in lines:
+    for each, repair in events.outages:
         of_a_call = each.fault == ACKNOWLEDGE_TIMEOUT
         fault = Fault.CONSUMER_LINK_LOSS if of_a_call else Fault(each.fault)
         row = each.moment[0]
-        if each.repairs or fault in OF_MESSAGES or clients is None or (of_a_call and row not in failed):
+        if fault in OF_MESSAGES or clients is None or (of_a_call and row not in failed):
             continue
         low = int(events.t[row])
-        repaired = int(events.t[repairs[each].moment[0]]) if each in repairs else low + EFFECT
+        repaired = int(events.t[repair.moment[0]]) if repair else low + EFFECT
         of_clients = fault in OF_CONSUMERS | OF_PRODUCERS
         other_side = None if of_a_call else _DIES_WITH.get(fault)
         certain = each.victims if of_clients and not of_a_call else frozenset()

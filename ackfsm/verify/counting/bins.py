@@ -95,12 +95,15 @@ class Grouped:
 
     def summed(self, bins: Ints) -> Grouped:
         """With these bins instead of its own; what falls together is added."""
-        columns = np.stack([self.group, self.series, bins])
-        distinct, which = np.unique(columns, axis=1, return_inverse=True)
-        count = np.bincount(which.ravel(), weights=self.count, minlength=distinct.shape[1]).astype(np.int64)
-        kept = count != 0
-        group, series, its_bin = distinct[:, kept]
-        return Grouped(group, series, its_bin, count[kept], self.names)
+        if not len(bins):
+            return self
+        first = int(bins.min())
+        shape = (len(self.names), len(Series), int(bins.max()) - first + 1)
+        flat = np.ravel_multi_index((self.group, self.series, bins - first), shape)
+        count = np.bincount(flat, weights=self.count).astype(np.int64)
+        found = np.flatnonzero(count)
+        group, series, its_bin = np.unravel_index(found, shape)
+        return Grouped(group, series, its_bin + first, count[found], self.names)
 
     @staticmethod
     def merged(parts: Sequence[Grouped]) -> Grouped | None:
@@ -290,28 +293,11 @@ def _counted(events: Index, points: Sequence[_Points], width: int) -> Mapping[By
         (By.SESSION, session),
         (By.PAIR, queue * sessions + session),
     ):
-        counted = _grouped(key, series, t // width, sign)
-        if counted is not None:
-            group, its_series, its_bin, count, keys = counted
+        keys, group = _distinct(key)
+        if len(keys) <= MOST_GROUPS:
             names = tuple(_name(events, by, each) for each in keys.tolist())
-            found[by] = Grouped(group, its_series, its_bin, count, names)
+            found[by] = Grouped(group, series, t, sign, names).summed(t // width)
     return found
-
-
-def _grouped(key: Ints, series: Ints, bins: Ints, sign: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints] | None:
-    """The counts that are not 0 with their group, series and bin, and the key of each group; ``None`` of too many."""
-    keys, group = _distinct(key)
-    if len(keys) > MOST_GROUPS:
-        return None
-    if not len(keys):
-        return keys, keys, keys, keys, keys
-    first = int(bins.min())
-    shape = (len(keys), len(Series), int(bins.max()) - first + 1)
-    flat = np.ravel_multi_index((group, series, bins - first), shape)
-    count = np.bincount(flat, weights=sign, minlength=1).astype(np.int64)
-    found = np.flatnonzero(count)
-    its_group, its_series, its_bin = np.unravel_index(found, shape)
-    return its_group, its_series, its_bin + first, count[found], keys
 
 
 _LOOKED_UP: Final = 1 << 22

@@ -19,7 +19,7 @@ from ackfsm.history.columns import ABSENT, Events, event_code
 from ackfsm.history.gathered import SEEN_AT_REST, Remark
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER
-from ackfsm.history.victims import FAULT_EVENTS, fault_lines, repaired_at
+from ackfsm.history.victims import FAULT_EVENTS
 from ackfsm.history_format import Call, Event
 from ackfsm.terms import Anomaly, Fault
 from ackfsm.verify.findings.findings import EXAMPLES, Finding
@@ -109,13 +109,11 @@ class _Seen:
         self._codes = {name: _numbered(events, name) for name in ("process", "session", "queue", "message")}
         self._acts = ~np.isin(events.event, [event_code(event) for event in _TELLING])
         self._rests = events.places(Event.DRAINED, Event.DEPTH)
-        lines = fault_lines(events, events.places(*FAULT_EVENTS))
-        repairs = repaired_at(lines)
         tables = set(Fault) - _OF_MESSAGES
-        faults = [each for each in lines if not each.repairs and each.fault in tables]
         self._outages = [
-            (int(events.t[each.moment[0]]), int(events.t[repairs[each].moment[0]]) if each in repairs else NEVER)
-            for each in faults
+            (int(events.t[fault.moment[0]]), int(events.t[repair.moment[0]]) if repair else NEVER)
+            for fault, repair in self._events.outages
+            if fault.fault in tables
         ]
 
     def _of(self, remark: Remark) -> Ints:

@@ -11,7 +11,6 @@ import numpy as np
 from ackfsm.history.arrays import Codes, Ints
 from ackfsm.history.columns import ABSENT
 from ackfsm.history.index import Index
-from ackfsm.history.victims import FAULT_EVENTS, FaultLine, fault_lines, outages_of
 from ackfsm.history_format import Event
 from ackfsm.text import shown
 from ackfsm.verify.counting.observables import Stream, expand
@@ -105,24 +104,14 @@ class Lookup:
         return {shown(name): code for name, code in reversed(tuple(self.codes.items()))}
 
     @functools.cached_property
-    def faults(self) -> tuple[FaultLine, ...]:
-        """The lines that tell of faults and repairs."""
-        return fault_lines(self.events, self.events.places(*FAULT_EVENTS))
-
-    @functools.cached_property
-    def outages(self) -> tuple[tuple[FaultLine, FaultLine | None], ...]:
-        """Each fault with its repair."""
-        return tuple(outages_of(self.faults))
-
-    @functools.cached_property
     def repairs(self) -> Mapping[int, int]:
         """For the row of each fault that of its repair, if it has one."""
-        return {fault.moment[0]: repair.moment[0] for fault, repair in self.outages if repair is not None}
+        return {fault.moment[0]: repair.moment[0] for fault, repair in self.events.outages if repair is not None}
 
     @functools.cached_property
     def _victims(self) -> Mapping[int, tuple[str, ...]]:
-        names = self.events.names["process"]
-        return {line.moment[0]: tuple(sorted(str(names[each]) for each in line.victims)) for line in self.faults}
+        names, lines = self.events.names["process"], self.events.fault_lines
+        return {line.moment[0]: tuple(sorted(str(names[each]) for each in line.victims)) for line in lines}
 
     def victims(self, row: int) -> tuple[str, ...]:
         """The processes that the fault or repair of that ``row`` names."""

@@ -21,7 +21,6 @@ from ackfsm.history.columns import ABSENT, Events, assemble
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
 from ackfsm.history.queues import Configurations
-from ackfsm.history.victims import FAULT_EVENTS, fault_lines, outages_of
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
@@ -492,7 +491,7 @@ class ResultTables:
         of_row: dict[int, set[int]] = defaultdict(set)
         for (row, _), messages in explained.items():
             of_row[row] |= messages
-        for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
+        for fault, repair in events.outages:
             row = fault.moment[0]
             victims = [str(events.names["process"][each]) for each in fault.victims]
             yield {
