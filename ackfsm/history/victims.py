@@ -38,7 +38,7 @@ __all__ = [
 
 FAULT_EVENTS: Final = (Event.FAULT, Event.RECOVERED)
 
-OF_THE_BROKER: Final = (Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE)
+OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -354,8 +354,11 @@ def test_a_fault_of_one_queue_explains_what_was_sent_to_it_and_nothing_else(
     fault_of: str, verdict: Verdict, again_from: str, tmp_path: Path
 ) -> None:
     config = {**CLIENT, "profile": "artemis", "consumption": "receive", "delivery_mode": "PERSISTENT"}
-    found = _examined(_came_again(again_from=again_from, fault_of=fault_of), tmp_path, _configurations(config))
+    configurations = _configurations(config)
+    found = _examined(_came_again(again_from=again_from, fault_of=fault_of), tmp_path, configurations)
     assert verify.verdict(found, SPEC).verdict is verdict
+    folded = verify.examine_path(tmp_path / "h.jsonl", SPEC, lambda _: configurations, folded_from=0)
+    assert comparable(folded) == comparable(found)
 
 
 def test_a_send_without_a_queue_is_at_rest_when_the_queue_that_delivers_it_is_drained(tmp_path: Path) -> None:

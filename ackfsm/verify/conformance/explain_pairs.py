@@ -14,6 +14,7 @@ from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
+from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
@@ -30,7 +31,6 @@ from ackfsm.verify.conformance.explain import (
     name_of,
     with_names,
 )
-from ackfsm.verify.conformance.lines import OF_THE_BROKER
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed, held, untold
 from ackfsm.verify.conformance.pair_judge import PairJudge

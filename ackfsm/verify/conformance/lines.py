@@ -13,6 +13,7 @@ from ackfsm.history.arrays import Codes, Ints, Mask
 from ackfsm.history.columns import ABSENT, event_code
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, distinct_pairs, last_before, number_pairs
+from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import VOCABULARY, Event, Outcome
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
@@ -26,7 +27,7 @@ from ackfsm.verify.context.circumstances import (
 )
 from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, Certainty, of_consumer
 
-__all__ = ["OF_THE_BROKER", "Lines", "Moments", "placed"]
+__all__ = ["Lines", "Moments", "placed"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +59,6 @@ _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 _FEW_CONSUMERS: Final = 3
 
-OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 _TAKING_AWAY: Final = frozenset({*OF_THE_BROKER, *OF_CONSUMERS, BROKEN, Event.CLOSE.value})
 """What a consumer has to come back after."""
 

@@ -20,10 +20,11 @@ from ackfsm.history.arrays import Ints, Mask, mixed
 from ackfsm.history.columns import ABSENT
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE
+from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import Heard, Life
-from ackfsm.verify.conformance.lines import OF_THE_BROKER, Lines, Moments
+from ackfsm.verify.conformance.lines import Lines, Moments
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_pairs, until_the_last
 from ackfsm.verify.context.circumstances import GIVING_BACK, KINDS_GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance
 from ackfsm.verify.context.signs import (

@@ -22,6 +22,7 @@ from ackfsm.history.joins import NEVER
 from ackfsm.history.victims import FAULT_EVENTS
 from ackfsm.history_format import Call, Event
 from ackfsm.terms import Anomaly, Fault
+from ackfsm.verify.context.circumstances import OF_MESSAGES
 from ackfsm.verify.findings.findings import EXAMPLES, Finding
 
 __all__ = ["Stuck", "stuck"]
@@ -40,8 +41,6 @@ _MADE_BY: Final[Mapping[Call, tuple[Event, ...]]] = MappingProxyType(
     }
 )
 """The lines that tell of each call that may be stuck."""
-
-_OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
 
 _UNREPAIRED: Final = "a fault was not repaired before the calls and queues were looked at, so that they may go on"
 _NOT_SEEN: Final = "no `drained` or `depth` follows the last line before a call that waits"
@@ -109,7 +108,7 @@ class _Seen:
         self._codes = {name: _numbered(events, name) for name in ("process", "session", "queue", "message")}
         self._acts = ~np.isin(events.event, [event_code(event) for event in _TELLING])
         self._rests = events.places(Event.DRAINED, Event.DEPTH)
-        tables = set(Fault) - _OF_MESSAGES
+        tables = set(Fault) - OF_MESSAGES
         self._outages = [
             (int(events.t[fault.moment[0]]), int(events.t[repair.moment[0]]) if repair else NEVER)
             for fault, repair in self._events.outages
