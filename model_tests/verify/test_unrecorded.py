@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ackfsm import explore, export, verify
-from ackfsm.history.quiescence import quiescence_of
+from ackfsm.history.index import Index
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify.conformance.life import contradiction
 from ackfsm.verify.conformance.lives import Recorded
@@ -254,8 +254,8 @@ def test_more_faults_than_the_bound_leave_it_open(tmp_path: Path) -> None:
 
 
 def _decided(history: NamedHistory, folder: Path) -> Conformance:
-    events = verify.read(history.write(folder)).events
-    recorded = Recorded.of_messages(events, quiescence_of(events), (), 0, Signs(SPEC.recording))
+    events = Index.of(verify.read(history.write(folder)).events)
+    recorded = Recorded.of_messages(events, (), 0, Signs(SPEC.recording))
     return conformance(recorded, events, SPEC, SPEC.configure(None, history.config))
 
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
-from ackfsm.history.expand import Stream
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
 from ackfsm.tables import Certainty
@@ -25,6 +24,7 @@ from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
 from ackfsm.verify.context.signs import AT_REST
 from ackfsm.verify.counting.machines import Machines, fold
+from ackfsm.verify.counting.observables import Stream
 
 __all__ = [
     "SHOWN",

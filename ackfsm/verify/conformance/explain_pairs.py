@@ -11,8 +11,8 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import Stream
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
 from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import Event
@@ -38,6 +38,7 @@ from ackfsm.verify.conformance.pairs import Why, pairs_of
 from ackfsm.verify.context.signs import AT_REST, BOTH, DELIVERED_SOMEHOW
 from ackfsm.verify.counting.count import Halved, reordered
 from ackfsm.verify.counting.machines import Machines
+from ackfsm.verify.counting.observables import Stream
 
 __all__ = ["PairExplainer"]
 
@@ -60,7 +61,7 @@ class PairExplainer:
     def __init__(  # noqa: PLR0913, PLR0917 - what was counted, from what, and what it is held to
         self,
         conformance: Conformance,
-        events: Events,
+        events: Index,
         machines: Machines,
         stream: Stream,
         anomalies: Mapping[Anomaly, Ints],

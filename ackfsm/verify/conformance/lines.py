@@ -11,18 +11,16 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints, Mask
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import NEVER, calls_of, covering, first_covering_ack
-from ackfsm.history.joins import NONE, distinct_pairs, last_before, number_pairs
-from ackfsm.history.observables import event_code
+from ackfsm.history.columns import ABSENT, event_code
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE, distinct_pairs, last_before, number_pairs
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Certainty, Of, Side, SignRow, When
 from ackfsm.verify.conformance.tokens import NOBODY, Tokens, doubted, members_of
-from ackfsm.verify.context.circumstances import EFFECT, Circumstance, circumstances
-from ackfsm.verify.context.interrupted import Interruptions
+from ackfsm.verify.context.circumstances import EFFECT, Circumstance, Interruptions, circumstances
 from ackfsm.verify.context.signs import Signs, lines_of
 
-__all__ = ["ANY_TIME", "Lines", "Moments", "modes_of", "placed"]
+__all__ = ["ANY_TIME", "Lines", "Moments", "placed"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -77,7 +75,7 @@ class _Pairs:
 class _Visits:
     """When each consumer was handed a message of each queue, so that it was there."""
 
-    def __init__(self, events: Events, deliveries: Ints, queues: Ints) -> None:
+    def __init__(self, events: Index, deliveries: Ints, queues: Ints) -> None:
         """``queues`` are those of the messages."""
         process, queue = events.process[deliveries].astype(np.int64), queues[events.message[deliveries]]
         width = np.int64(events.count_of("queue") + 1)
@@ -98,7 +96,7 @@ class _Visits:
 class Lines:
     """What the rows of a history tell of its messages, and when."""
 
-    def __init__(self, events: Events, skew: int, signs: Signs, *, recovers: bool = False) -> None:
+    def __init__(self, events: Index, skew: int, signs: Signs, *, recovers: bool = False) -> None:
         """``recovers`` says that the library recovers a session whose listener has thrown."""
         self.events, self.signs = events, signs
         placed_ones = placed(events, skew, signs)
@@ -107,12 +105,10 @@ class Lines:
         self._interruptions = Interruptions(self.circumstances)
         self.lanes = _lanes(events, signs)
         self.broken = events.errs == 1
-        self.producers = _producers(events)
-        sends = events.places(Event.SEND, Event.RESEND)
+        self.producers = events.sender_of
+        sends = events.sends
         self.senders = _Pairs(events.message[sends], events.process[sends])
-        self.queues = _queues(events)
-        self.modes = modes_of(events)
-        self.deliveries = events.places(Event.DELIVERED)
+        self.queues, self.modes, self.deliveries = events.queue_of, events.mode_of, events.deliveries
         self._visits = _Visits(events, self.deliveries, self.queues)
         self.handed = _Pairs(events.message[self.deliveries], events.process[self.deliveries])
         self.processed_too_often = self._processed_too_often()
@@ -123,9 +119,7 @@ class Lines:
         """For each queue, and for none, how many processes consumed from it."""
         self._consumers_of, self._queues_of = _Pairs(queue - 1, process), _Pairs(process, queue - 1)
         ended = events.places(*_GIVING_BACK)
-        busy = np.concatenate(
-            [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
-        )
+        busy = events.process[np.concatenate([self.deliveries, sends])]
         self.prepared = _prepared(events)
         hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
         self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
@@ -286,19 +280,16 @@ class Lines:
         A message that was delivered meanwhile has nothing taken from it.
         """
         events, count = self.events, self.events.count_of("message")
-        sends = events.places(Event.SEND, Event.RESEND)
+        sends, last = events.sends, events.last_send
         undone = np.zeros(events.count_of("transaction") + 1, bool)
         undone[events.transaction[events.places(Event.ROLLED_BACK)]] = True
         undone[ABSENT] = False
-        last, first_delivery = np.full(count, NONE, np.int64), np.full(count, NEVER, np.int64)
-        last[events.message[sends]] = sends
-        np.minimum.at(first_delivery, events.message[self.deliveries], self.deliveries)
         kept = np.zeros(count, bool)
         earlier = sends[sends < last[events.message[sends]]]
         kept[events.message[earlier[~undone[events.transaction[earlier]]]]] = True
         several = np.zeros(count, bool)
         several[events.message[earlier]] = True
-        fresh = several & ~kept & (first_delivery > last)
+        fresh = several & ~kept & ((events.first_delivery == NONE) | (events.first_delivery > last))
         started = tokens.where(~fresh[tokens.message] | (tokens.row >= last[tokens.message]))
         sign = started.sign.copy()
         again, first = (self.signs.code(event.value) for event in (Event.RESEND, Event.SEND))
@@ -338,8 +329,8 @@ class Lines:
         """
         events = self.events
         told = self._of_sender(events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT))
-        sends = events.places(Event.SEND, Event.RESEND)
-        sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(self._of_sender(sends), told)]
+        sends = events.plain_sends.place
+        sends = sends[~np.isin(self._of_sender(sends), told)]
         following = np.searchsorted(self.moments.high[rows], self.moments.low[sends])
         sends, following = sends[following < len(rows)], following[following < len(rows)]
         return self.tokens(events.message[sends], rows[following], code, certainty=Certainty.PERHAPS)
@@ -352,13 +343,11 @@ class Lines:
 
     def _in_transactions(self, code: int, row: SignRow, rows: Ints) -> Tokens:
         of_consumers = row.side is Side.CONSUMER
-        members = self.deliveries if of_consumers else self.events.places(Event.SEND, Event.RESEND)
-        covering = first_covering_ack(self.events.transaction, members, rows, rows)
-        return self._covered(code, members, covering, of_consumers=of_consumers)
+        members = self.deliveries if of_consumers else self.events.sends
+        return self._covered(code, members, self.events.until(members, transaction=rows), of_consumers=of_consumers)
 
     def _in_sessions(self, code: int, _: SignRow, rows: Ints) -> Tokens:
-        covering = first_covering_ack(self.events.session, self.deliveries, rows, rows)
-        return self._covered(code, self.deliveries, covering)
+        return self._covered(code, self.deliveries, self.events.until(self.deliveries, session=rows))
 
     def settled_in_lines(self) -> Ints:
         """The messages that were handed only to processes which write down what they acknowledge, commit or roll back.
@@ -386,17 +375,16 @@ class Lines:
     @functools.cached_property
     def _calls(self) -> Ints:
         """For each delivery the call that covers it first; else never."""
-        return covering(self.events, self.events.places(Event.ACKNOWLEDGE))
+        return self.events.covered(self.events.places(Event.ACKNOWLEDGE))
 
     @functools.cached_property
     def _answers(self) -> Ints:
         """For each delivery the first answer to that call, or to none; else never."""
-        calls, answers = self._calls, self.events.places(*_ANSWERS)
-        answered = calls_of(self.events, answers)
-        first = np.full(len(self.events) + 1, NEVER)
-        first[answered[::-1]] = answers[::-1]  # the last assignment wins
-        of_calls = np.where(calls == NEVER, NEVER, first[np.minimum(calls, len(self.events))])
-        return np.minimum(of_calls, covering(self.events, answers[answered == answers]))
+        answers = self.events.places(*_ANSWERS)
+        first = np.append(self.events.answered(*_ANSWERS), NEVER)
+        uncalled = answers[self.events.call_of[answers] == answers]
+        of_calls: Ints = first[np.minimum(self._calls, len(self.events))]
+        return np.minimum(of_calls, self.events.covered(uncalled))
 
     def _called(self, code: int, rows: Ints) -> Tokens:
         """What the calls at ``rows``, or their answers, cover.
@@ -414,7 +402,7 @@ class Lines:
         certainty = np.where(stale, int(Certainty.IF_POSSIBLE), found.certainty)
         breaks = events.places(Event.CLOSE)
         breaks = breaks[self.broken[breaks]]
-        gone = first_covering_ack(events.session, deliveries, breaks, breaks) < calls
+        gone = events.until(deliveries, session=breaks) < calls
         certainty[gone] = int(Certainty.PERHAPS)
         return dataclasses.replace(found, certainty=certainty.astype(np.int64))
 
@@ -437,7 +425,7 @@ class Lines:
 
 
 def _with_failures(
-    events: Events, signs: Signs, found: tuple[Circumstance, ...], moments: Moments
+    events: Index, signs: Signs, found: tuple[Circumstance, ...], moments: Moments
 ) -> tuple[tuple[Circumstance, ...], Moments]:
     """What happened around messages where a listener that fails may have its whole session started over."""
     rows = events.places(Event.FAILED)
@@ -457,16 +445,15 @@ def _with_failures(
     return tuple(sorted((*found, *failures), key=lambda each: each.row)), Moments(moments.low, high)
 
 
-def _prepared(events: Events) -> Ints:
+def _prepared(events: Index) -> Ints:
     """For each message from and to which rows it was in a prepared transaction: sent in one, and consumed in one."""
     found = np.zeros((events.count_of("message"), 2, 2), np.int64)
     if not len(events.places(Event.PREPARE, Event.PREPARED)):
         return found
     begins, ends = events.places(Event.PREPARE, Event.PREPARED), events.places(*_ENDED)
     for side, kinds in enumerate(((Event.SEND, Event.RESEND), (Event.DELIVERED,))):
-        rows = events.places(*kinds)
-        rows = rows[events.transaction[rows] != ABSENT]
-        begin, end = (first_covering_ack(events.transaction, rows, acts, acts) for acts in (begins, ends))
+        rows = events.inside(*kinds)
+        begin, end = (events.until(rows, transaction=acts) for acts in (begins, ends))
         its = begin != NEVER
         found[events.message[rows[its]], side] = np.stack([begin[its], end[its]], axis=1)
     return found
@@ -480,7 +467,7 @@ def _next_with(keys: Ints, rows: Ints, wanted: Ints, after: Ints) -> Ints:
     return np.where((found // width == wanted) & (found != NEVER), found % width, NEVER)
 
 
-def _moments(events: Events, signs: Signs, skew: int) -> Moments:
+def _moments(events: Index, signs: Signs, skew: int) -> Moments:
     """When each row happened: as long before as ``skew`` may hide, so that no order between clocks is too certain."""
     before, after = _neighbours(events)
     calls, late = (_written(events, signs, when) for when in (When.BEFORE, When.LATE))
@@ -491,7 +478,7 @@ def _moments(events: Events, signs: Signs, skew: int) -> Moments:
     return Moments(low, np.where(calls | closes & ~broken, after, events.t))
 
 
-def placed(events: Events, skew: int, signs: Signs) -> tuple[tuple[Circumstance, ...], Moments]:
+def placed(events: Index, skew: int, signs: Signs) -> tuple[tuple[Circumstance, ...], Moments]:
     """What happened around the messages, and when each row happened: a fault, between its line and its repair.
 
     What a client reads when the broker is dead already had arrived before: others may have noticed by then.
@@ -510,7 +497,7 @@ def placed(events: Events, skew: int, signs: Signs) -> tuple[tuple[Circumstance,
     return found, moments
 
 
-def _written(events: Events, signs: Signs, when: When) -> Mask:
+def _written(events: Index, signs: Signs, when: When) -> Mask:
     """The rows that are lines of calls, or that are late."""
     found = np.zeros(len(events), np.bool_)
     for row in signs.rows:
@@ -519,7 +506,7 @@ def _written(events: Events, signs: Signs, when: When) -> Mask:
     return found
 
 
-def _lanes(events: Events, signs: Signs) -> Ints:
+def _lanes(events: Index, signs: Signs) -> Ints:
     """Who wrote each row; faults are in no order but that of their times, so that each has a lane of its own.
 
     So has a connection that broke before the last lines of its process.
@@ -532,7 +519,7 @@ def _lanes(events: Events, signs: Signs) -> Ints:
     return lanes
 
 
-def _neighbours(events: Events) -> tuple[Ints, Ints]:
+def _neighbours(events: Index) -> tuple[Ints, Ints]:
     """For each row the time of the row before and after it of the same process."""
     order = np.argsort(events.process, kind="stable")
     process, t = events.process[order], events.t[order]
@@ -543,12 +530,12 @@ def _neighbours(events: Events) -> tuple[Ints, Ints]:
     return before, after
 
 
-def _broken(events: Events) -> Mask:
+def _broken(events: Index) -> Mask:
     """The rows that tell of a connection that broke."""
     return np.asarray((events.event == event_code(Event.CLOSE)) & (events.errs == 1))
 
 
-def _last_answers(events: Events) -> Ints:
+def _last_answers(events: Index) -> Ints:
     """For each row the time of the last row before it of the same process that shows that the broker was there.
 
     What is handed over may have waited in the library.
@@ -561,26 +548,3 @@ def _last_answers(events: Events) -> Ints:
     found = np.empty_like(t)
     found[order] = np.where((earlier != NONE) & (process[earlier] == process), t[earlier], -NEVER)
     return found
-
-
-def _last_of(events: Events, column: Codes, rows: Ints) -> Ints:
-    """What the last of ``rows`` says in ``column`` for each message; -1 where none of them is of it."""
-    found = np.full(events.count_of("message"), ABSENT, np.int64)
-    found[events.message[rows]] = column[rows]
-    return found
-
-
-def _queues(events: Events) -> Ints:
-    """The queue of each message, as its last line with a queue has it."""
-    return _last_of(events, events.queue, np.flatnonzero((events.queue != ABSENT) & (events.message != ABSENT)))
-
-
-def modes_of(events: Events) -> Ints:
-    """The delivery mode that the last send of each message names, as its place in the vocabulary."""
-    sends = events.places(Event.SEND, Event.RESEND)
-    return _last_of(events, events.delivery_mode, sends[events.delivery_mode[sends] != ABSENT])
-
-
-def _producers(events: Events) -> Ints:
-    """The process that sent each message last, -1 if nobody did."""
-    return _last_of(events, events.process, events.places(Event.SEND, Event.RESEND))

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ackfsm.history.arrays import Ints, Mask, mixed
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import NEVER
-from ackfsm.history.joins import NONE
-from ackfsm.history.quiescence import Quiescence
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE
 from ackfsm.history_format import Event
 from ackfsm.tables import Certainty, Side
 from ackfsm.verify.conformance.life import Heard, Life
@@ -155,8 +154,7 @@ class Recorded:
     @classmethod
     def of_messages(  # noqa: PLR0913 - by name
         cls,
-        events: Events,
-        quiescence: Quiescence,
+        events: Index,
         silent: Collection[int],
         skew: int,
         signs: Signs,
@@ -173,7 +171,7 @@ class Recorded:
         """
         lines = Lines(events, skew, signs, recovers=recovers)
         tokens = lines.of_messages()
-        facts = _facts(events, tokens, quiescence, silent, signs)
+        facts = _facts(events, tokens, silent, signs)
         facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)
         facts[events.message[lines.by_workers]] |= int(Facts.NOT_PROCESSED)
         facts[lines.settled_in_lines()] |= int(Facts.SETTLED_IN_LINES)
@@ -306,7 +304,7 @@ def signs_around(found: Collection[Circumstance]) -> tuple[Sign, ...]:
     return tuple(Sign(name, int(row.side is Side.CONSUMER)) for name, row in sorted(rows.items()))
 
 
-def _facts(events: Events, tokens: Tokens, quiescence: Quiescence, silent: Collection[int], signs: Signs) -> Ints:
+def _facts(events: Index, tokens: Tokens, silent: Collection[int], signs: Signs) -> Ints:
     """For each message what its lines tell, as the bits of :class:`Facts`."""
     facts = np.zeros(events.count_of("message"), np.int64)
     sent, handed = (np.isin(tokens.sign, signs.of_lines(*lines)) for lines in (_SENT, _HANDED_OVER))
@@ -320,17 +318,14 @@ def _facts(events: Events, tokens: Tokens, quiescence: Quiescence, silent: Colle
     }
     for bit, its in found.items():
         facts[tokens.message[its]] |= int(bit)
-    facts[quiescence.judged] |= int(Facts.AT_REST)
+    facts[events.quiescence.judged] |= int(Facts.AT_REST)
     return facts
 
 
-def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
+def _sent_how(events: Index, first: Ints, second: Ints) -> Ints:
     """For each pair what its sends tell, as the bits of :class:`Facts`."""
-    sends = events.places(Event.SEND, Event.RESEND)
-    times = np.bincount(events.message[sends], minlength=events.count_of("message"))
-    row = np.full(len(times), NONE, np.int64)
-    row[events.message[sends]] = sends
-    one, other = row[first], row[second]
+    times = np.bincount(events.message[events.sends], minlength=events.count_of("message"))
+    one, other = events.last_send[first], events.last_send[second]
     alike = (events.session[one] == events.session[other]) & (events.process[one] == events.process[other])
     transaction = events.transaction[one]
     together = (times[first] == 1) & (times[second] == 1)
@@ -342,7 +337,7 @@ _SENT: Final = (Event.SEND.value, Event.RESEND.value)
 _HANDED_OVER: Final = (Event.DELIVERED.value,)
 
 
-def _spans(count: int, events: Events, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:
+def _spans(count: int, events: Index, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:
     """When each of ``count`` messages began to live, and when the last line tells of it."""
     begin, end = np.full(count, NEVER, np.int64), np.full(count, -NEVER, np.int64)
     low = moments.low[tokens.row]

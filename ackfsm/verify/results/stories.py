@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints
-from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
-from ackfsm.history.observables import event_code
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
@@ -64,7 +64,7 @@ class Stories:
         return result_tables(self.outcome, self.result, self.specification)
 
     @property
-    def _events(self) -> Events:
+    def _events(self) -> Index:
         return self.outcome.examined.events
 
     @functools.cached_property
@@ -119,7 +119,7 @@ class Stories:
         other, why = self._beside(message, judgement)
         messages = [message] if other is None else [message, other]
         names = {each: str(events.names["message"][each]) for each in messages}
-        drained = int(self._lookup.quiescence.drained[message]) if self._lookup.quiescence.judged[message] else None
+        drained = int(self._events.quiescence.drained[message]) if self._events.quiescence.judged[message] else None
         stop = self._stop(judgement, drained)
         first = self._chapter(message, names, stop)
         faults = self._faults(message, first, judgement)
@@ -182,7 +182,7 @@ class Stories:
         events, judgement = self._events, self._judgement(message)
         life = self._lived(message)
         rows = set(message_rows(self._lookup, message, None if life is None else life[0]).tolist())
-        drained = int(self._lookup.quiescence.drained[message]) if self._lookup.quiescence.judged[message] else None
+        drained = int(self._events.quiescence.drained[message]) if self._events.quiescence.judged[message] else None
         rows |= {row for held in judgement.anomalies for _, row in held.needs if row != NONE}
         rows |= {*faults}
         rows |= {until for since, until in self._lookup.repairs.items() if since in rows}
@@ -192,7 +192,7 @@ class Stories:
             for row in dict.fromkeys(row for _, row in held.needs if row != NONE):
                 explains[row].append(held.anomaly)
         moments = moments_of(self._lookup, sorted(rows), names=names, impossible=stop, explains=explains)
-        queue = int(self._lookup.queues[message])
+        queue = int(self._events.queue_of[message])
         accusation = judgement.accusation
         decided = self._decided(message)
         return Chapter(
@@ -257,7 +257,7 @@ class Stories:
                 elif cause.startswith(_UNRECORDED):
                     assumed[cause.removeprefix(_UNRECORDED)].append(held.anomaly)
         own = [each.row for each in chapter.own] or [each.row for each in chapter.moments] or [0]
-        queue = int(self._lookup.queues[message])
+        queue = int(self._events.queue_of[message])
         processes = {each.process for each in chapter.own}
         if not chapter.of(Event.DELIVERED):  # whoever consumes from its queue may have had it
             processes |= self._lookup.consumers(queue)
@@ -303,7 +303,7 @@ class Stories:
 
     def _member_beside(self, message: int, transaction: int) -> int | None:
         """A member of the transaction whose fate is another one than that of ``message``, else any other."""
-        delivered = self._lookup.first_delivered != NONE
+        delivered = self._events.first_delivery != NONE
         rows = self._lookup.of_transactions[transaction]
         members = [each for each in dict.fromkeys(self._events.message[rows].tolist()) if each != message]
         differing = [each for each in members if delivered[each] != delivered[message]]
@@ -354,8 +354,8 @@ class Stories:
         """What was not over when those rows had ``happened``."""
         events = self._events
         none = len(events)
-        sends = self._lookup.sends
-        answer = np.where(sends.outcome == NONE, none, sends.outcome)
+        sends = events.plain_sends
+        answer = np.minimum(sends.outcome, none)
         answered = np.append(happened, False)[answer]
         yield self._those(Pending.SEND, sends.place[happened[sends.place] & ~answered])
         sent, delivered, done = (
@@ -383,12 +383,9 @@ class Stories:
     def _rows_of_messages(self, happened: Any, kinds: Sequence[Event], *, reverse: bool) -> Ints:
         """For each message the first (``reverse``) or last row of these events that has happened."""
         events = self._events
-        found = np.full(events.count_of("message"), NONE, np.int64)
         rows = events.places(*kinds)
         rows = rows[happened[rows]]
-        rows = rows[::-1] if reverse else rows
-        found[events.message[rows]] = rows  # the last assignment wins
-        return found
+        return events.first_of(rows) if reverse else events.last_of(rows)
 
     def _transactions(self, happened: Any) -> Open:
         events = self._events

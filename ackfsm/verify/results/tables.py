@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events, assemble
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
-from ackfsm.history.queues import Configurations, queue_of_messages
-from ackfsm.history.victims import FAULT_EVENTS, fault_lines, outages_of
+from ackfsm.history.queues import Configurations
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
@@ -147,15 +147,14 @@ class _MessageColumns:
         count = events.count_of("message")
         rows = np.flatnonzero(events.message != ABSENT)
         message, t = events.message[rows], events.t[rows]
-        sends = events.places(Event.SEND, Event.RESEND)
-        sent, first = (np.full(count, NONE, np.int64) for _ in range(2))
-        sent[events.message[sends[::-1]]] = sends[::-1]  # the last assignment wins
+        index = Index.of(events)
+        sends, sent, first = index.sends, index.first_send, np.full(count, NONE, np.int64)
         in_lines = rows[np.lexsort((events.line[rows], t))][::-1]
         first[events.message[in_lines]] = in_lines
         first_sent, last = np.full(count, _LATEST), np.full(count, -_LATEST)
         np.minimum.at(first_sent, events.message[sends], events.t[sends])
         np.maximum.at(last, message, t)
-        return cls(events, np.flatnonzero(first != NONE), sent, first_sent, first, last, queue_of_messages(events))
+        return cls(events, np.flatnonzero(first != NONE), sent, first_sent, first, last, index.queue_of)
 
     def queues(self, messages: Ints) -> pa.Array:
         return _names(self.events, "queue", self.queue[messages])
@@ -491,7 +490,7 @@ class ResultTables:
         of_row: dict[int, set[int]] = defaultdict(set)
         for (row, _), messages in explained.items():
             of_row[row] |= messages
-        for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
+        for fault, repair in events.outages:
             row = fault.moment[0]
             victims = [str(events.names["process"][each]) for each in fault.victims]
             yield {
