@@ -88,6 +88,8 @@ class Fact(StrEnum):
     """It was handed to a process that never says what is processed, or of which another one says so."""
     IN_HAND = "in_hand"
     """Its session was handed another message before it was done with this one."""
+    ACKNOWLEDGED_FIRST = "acknowledged_first"
+    """Its application acknowledged it before it failed with it."""
     BY_LIBRARY = "by_library"
     """No call of the application acknowledges, in the configuration of the history."""
     NEVER_TOLD = "never_told"
@@ -132,7 +134,7 @@ class SignRow:
         has, lacks: the fields of which it has one (any if there are none), and those that it has not.
         undone: whether it is a call that was answered with ``rolled_back``; ``None`` if that says nothing.
         writes: what whoever writes it adds.
-        of, side, when, sure: see the enumerations.
+        of, side, when, sure: see the enumerations; what is late is so where the condition ``late_where`` holds.
         tells: the events, one of which it tells; the first so many as ``leaving`` leave this line.
         leaving: how many.
         alone: what it tells instead where the other side of the message is in a transaction, and its own is not.
@@ -158,6 +160,7 @@ class SignRow:
     of: Of
     side: Side
     when: When
+    late_where: Condition
     sure: Certainty
     tells: tuple[str, ...]
     leaving: int
@@ -320,6 +323,7 @@ class _Reader:
             of=Of(data["of"]),
             side=Side(data["side"]),
             when=When(data["when"]),
+            late_where=self._where((*path, "late_where"), data.get("late_where")),
             sure=Certainty[data.get("sure", "certain").upper()],
             tells=(*tells, *also),
             leaving=len(tells),

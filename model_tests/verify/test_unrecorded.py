@@ -255,8 +255,9 @@ def test_more_faults_than_the_bound_leave_it_open(tmp_path: Path) -> None:
 
 def _decided(history: NamedHistory, folder: Path) -> Conformance:
     events = Index.of(verify.read(history.write(folder)).events)
-    recorded = Recorded.of_messages(events, (), 0, Signs(SPEC.recording))
-    return conformance(recorded, events, SPEC, SPEC.configure(None, history.config))
+    configuration = SPEC.configure(None, history.config)
+    recorded = Recorded.of_messages(events, (), 0, Signs.of(SPEC, configuration))
+    return conformance(recorded, events, SPEC, configuration)
 
 
 @pytest.mark.parametrize("name", ["a duplicate after the link broke", "B9 a flag that is missing after a clean close"])

@@ -421,7 +421,7 @@ class Judge:
 
     def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
         """How the signs of ``lived`` are heard."""
-        facts, unheard, also = self._facts(lived.facts), list[frozenset[str]](), set[tuple[str, str]]()
+        facts, unheard, also = self._facts(lived), list[frozenset[str]](), set[tuple[str, str]]()
         environment = self._specification.environment(configuration)
         for names in names_of_each(lived.life):
             unheard.append(self._free(names, facts, environment))
@@ -452,8 +452,11 @@ class Judge:
                 if reason.holds(environment, names, facts):
                     yield from ((name, event) for event in reason.tells)
 
-    def _facts(self, facts: Facts) -> frozenset[Fact]:
+    def _facts(self, lived: Lived) -> frozenset[Fact]:
+        facts = lived.facts
         found = {Fact.SILENT} if Facts.NOT_PROCESSED in facts else set[Fact]()
+        if self._acknowledged_first(lived):
+            found.add(Fact.ACKNOWLEDGED_FIRST)
         if self._by_library:
             found.add(Fact.BY_LIBRARY)
         if Facts.HANDED_TOGETHER in facts and self._may_hold_several:
@@ -465,6 +468,19 @@ class Judge:
             if Facts.HANDED_OVER in facts and Facts.CONSUMED_IN_TRANSACTION not in facts:
                 found.add(Fact.CONSUMED_PLAINLY)
         return frozenset(found)
+
+    def _acknowledged_first(self, lived: Lived) -> bool:
+        """Whether a consumer acknowledged a message and only then failed with it."""
+        called = set[int]()
+        for heard in lived.life.heard:
+            row = self._recording.signs[heard.sign.name]
+            if row.line == Event.DELIVERED:
+                called.discard(heard.sign.consumer)
+            elif row.line == Event.FAILED and heard.sign.consumer in called:
+                return True
+            elif row.line == Event.ACKNOWLEDGE:
+                called.add(heard.sign.consumer)
+        return False
 
     def _in_transactions(self, facts: Facts) -> bool:
         return self._transacted or bool(facts & (Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history_format import VOCABULARY, Event
-from ackfsm.tables import Certainty, Recording, SignRow
+from ackfsm.tables import Certainty, SignRow, Specification, When
+from ackfsm.terms import Configuration
 
 __all__ = ["AT_REST", "BOTH", "DELIVERED_SOMEHOW", "Sign", "Signs", "lines_of"]
 
@@ -49,10 +50,19 @@ DELIVERED_SOMEHOW = "delivered, flagged or not"
 class Signs:
     """The signs, with the codes that stand for them in arrays: their places in the table."""
 
-    def __init__(self, recording: Recording) -> None:
-        self.rows = tuple(recording.signs.values())
-        self.names = tuple(recording.signs)
+    def __init__(self, rows: Iterable[SignRow]) -> None:
+        self.rows = tuple(rows)
+        self.names = tuple(row.name for row in self.rows)
         self._codes = {name: code for code, name in enumerate(self.names)}
+
+    @classmethod
+    def of(cls, specification: Specification, configuration: Configuration) -> Signs:
+        """The signs of histories with this configuration."""
+        environment = specification.environment(configuration)
+        rows = specification.recording.signs.values()
+        return cls(
+            row if row.late_where.holds(environment) else dataclasses.replace(row, when=When.AFTER) for row in rows
+        )
 
     def __len__(self) -> int:
         return len(self.rows)

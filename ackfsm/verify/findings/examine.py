@@ -649,7 +649,7 @@ def _conformance(this: _Examination, configuration: Configuration) -> Conformanc
     silent = whole.silent[0].processes if whole.silent else ()
     all_count = configuration.destination in ENDS_WITH_THE_LAST
     recovers = configuration.listener_exception is ListenerException.RECOVER
-    signs = Signs(whole.specification.recording)
+    signs = Signs.of(whole.specification, configuration)
     recorded = Recorded.of_messages(whole.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
     recorded = recorded.only(this.share.messages)
     return conformance(recorded, whole.events, whole.specification, configuration)

@@ -300,16 +300,16 @@ class Fold:
         self, pins: _Pinning, stands: Ints, observation: Hashes, whole: _Whole, summaries: Sequence[Summary]
     ) -> None:
         """Pin the observations that what happens later might make strange."""
-        recording = self._asked.specification.recording
-        signs = signs_around(placed(Index.of(whole.events), self._skew, Signs(recording))[0])
-        if not signs:
+        signs = Signs(self._asked.specification.recording.signs.values())
+        around = signs_around(placed(Index.of(whole.events), self._skew, signs)[0])
+        if not around:
             return
         found, first = np.unique(observation, return_index=True)
         counted = {each for some in summaries for each in some.observations.tolist()}
         unsettled = {
             each
             for each, place in zip(found.tolist(), first.tolist(), strict=True)
-            if each in counted and not whole.examined.settled(int(stands[place]), signs)
+            if each in counted and not whole.examined.settled(int(stands[place]), around)
         }
         pins.observations(unsettled)
 
