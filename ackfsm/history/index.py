@@ -207,6 +207,11 @@ class Index(Events):
         return at(acts, first_covering(group[members], members, group[acts], cuts), NEVER)
 
     @functools.cached_property
+    def next_delivery(self) -> Ints:
+        """For each delivery the row of the next one of its message, :data:`NEVER` without one."""
+        return self.until(self.deliveries, message=self.deliveries)
+
+    @functools.cached_property
     def gives_back(self) -> Ints:
         """The rows with which a session gives back all that it had been delivered."""
         return np.union1d(self.places(Event.RECOVER), self.closes_of_sessions())

@@ -369,3 +369,11 @@ def test_a_send_without_a_queue_is_at_rest_when_the_queue_that_delivers_it_is_dr
     found = _examined(events, tmp_path, _configurations({**CLIENT, "profile": "artemis"}))
     assert found.anomalies[Anomaly.LOSS].unknown is None
     assert verify.verdict(found, SPEC).verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize(("first", "second", "overtaken"), [("a", "a", ("m1",)), ("a", "b", ())])
+def test_what_was_sent_without_a_queue_is_owed_an_order_in_the_one_that_delivers_it(
+    first: str, second: str, overtaken: tuple[str, ...], tmp_path: Path
+) -> None:
+    events = events_of(f"p send m1; p send m2; c delivered m2 clear queue={second}; c delivered m1 clear queue={first}")
+    assert _found(_examined(events, tmp_path, _configurations(CLIENT)), Anomaly.REORDER) == overtaken

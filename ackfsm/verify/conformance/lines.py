@@ -409,13 +409,9 @@ class Lines:
     @functools.cached_property
     def _elsewhere(self) -> Ints:
         """For each delivery the next one of its message, if that is to another process; else never."""
-        message, process = self.events.message[self.deliveries], self.events.process[self.deliveries]
-        order = np.argsort(message, kind="stable")
-        this, following = order[:-1], order[1:]
-        moved = (message[this] == message[following]) & (process[this] != process[following])
-        found = np.full(len(self.deliveries), NEVER)
-        found[this[moved]] = self.deliveries[following[moved]]
-        return found
+        process, following = np.append(self.events.process, NOBODY), self.events.next_delivery
+        moved = process[np.minimum(following, len(self.events))] != process[self.deliveries]
+        return np.where(moved, following, NEVER)
 
     def _covered(self, code: int, members: Ints, rows: Ints, *, of_consumers: bool = True) -> Tokens:
         covered = rows != NEVER

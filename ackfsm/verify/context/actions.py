@@ -8,7 +8,7 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.index import Index
-from ackfsm.history.joins import NONE, distinct_pairs
+from ackfsm.history.joins import NEVER, NONE, distinct_pairs
 from ackfsm.history.victims import fault_lines
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
@@ -50,11 +50,10 @@ def _recovered(events: Index) -> bool:
 
     A ``close`` with an ``error`` is a connection that broke, which is no will of the application.
     """
-    ordered = events.deliveries[np.argsort(events.message[events.deliveries], kind="stable")]
-    again = events.message[ordered[1:]] == events.message[ordered[:-1]]
-    before, after = ordered[:-1][again], ordered[1:][again]
     ends = np.union1d(events.places(*_RECOVERING_SESSIONS), np.setdiff1d(events.closes_of_sessions(), _broken(events)))
-    return bool((events.until(before, session=ends) < after).any())
+    following = events.next_delivery
+    recovered = events.until(events.deliveries, session=ends) < following
+    return bool((recovered & (following != NEVER)).any())
 
 
 def _closed_early(events: Index) -> bool:

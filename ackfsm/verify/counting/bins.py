@@ -15,9 +15,9 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.index import Index
-from ackfsm.history.joins import NEVER, NONE
+from ackfsm.history.joins import NEVER, NONE, number_pairs
 from ackfsm.history_format import Event
 from ackfsm.verify.counting.observables import Observable, covering_acks
 
@@ -182,19 +182,8 @@ class Bins:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Points:
-    """When something was counted: in which series, of which message, in which session; ``by`` 1, or -1 at an end."""
-
-    series: Series
-    t: Ints
-    message: Ints
-    session: Ints
-    by: int = 1
-
-    def of(self, messages: Mask) -> _Points:
-        chosen = messages[self.message]
-        return _Points(self.series, self.t[chosen], self.message[chosen], self.session[chosen], self.by)
+_Points: TypeAlias = tuple[Ints, Ints, Ints, Ints, Ints]
+"""Of what was counted the series, the time, the message and the session of each; 1, or -1 where it ends."""
 
 
 def bins_of(events: Events, messages: Mask | None = None) -> Bins:
@@ -208,10 +197,8 @@ def bins_of(events: Events, messages: Mask | None = None) -> Bins:
     begun, ended = int(events.t.min()), int(events.t.max())
     width = width_of(begun, ended)
     index = Index.of(events)
-    points = list(_points(index))
-    chosen = points if messages is None else [each.of(messages) for each in points]
-    handed = index.deliveries
-    handed = handed if messages is None else handed[messages[index.message[handed]]]
+    chosen = np.ones(index.count_of("message"), bool) if messages is None else messages
+    handed = index.deliveries[chosen[index.message[index.deliveries]]]
     return Bins(
         begun=begun,
         ended=ended,
@@ -243,49 +230,36 @@ def _points(events: Index) -> Iterator[_Points]:
 def _at(events: Index, series: Series, rows: Ints, when: Ints | None = None) -> _Points:
     """What is told by these rows, or of them when an act covers them."""
     when = rows if when is None else when
-    found = when != NEVER
-    its = rows[found]
-    return _Points(series, events.t[when[found]], events.message[its], events.session[its])
+    rows, when = rows[when != NEVER], when[when != NEVER]
+    number = np.full(len(rows), _NUMBER[series])
+    return number, events.t[when], events.message[rows], events.session[rows], np.ones(len(rows), np.int64)
 
 
 def _open(events: Index, series: Series, begins: Ints, ends: Ints) -> Iterator[_Points]:
     """From a row to another (:data:`NEVER`: it stays open), which does not come earlier, whatever its clock says."""
     yield _at(events, series, begins)
-    over = ends != NEVER
-    its = begins[over]
-    t = np.maximum(events.t[its], events.t[ends[over]])
-    yield _Points(series, t, events.message[its], events.session[its], -1)
+    number, t, message, session, one = _at(events, series, begins, ends)
+    yield number, np.maximum(t, events.t[begins[ends != NEVER]]), message, session, -one
 
 
 def _in_hand(events: Index) -> tuple[Ints, Ints]:
     """From the first delivery after an end, or the first at all, to the next end; the last ends are for good."""
-    rows = events.places(Event.DELIVERED, *_DONE, *_GONE)
-    rows = rows[np.argsort(events.message[rows], kind="stable")]
-    message, delivered = events.message[rows], events.event[rows] == event_code(Event.DELIVERED)
-    gone = events.first(*_GONE)[message]
-    delivered &= (gone == NONE) | (rows < gone)
-    new = np.append(True, message[1:] != message[:-1])[: len(rows)]
-    before = np.append(False, delivered[:-1])[: len(rows)] & ~new
-    begins = np.flatnonzero(delivered & ~before)
-    closes = np.append(np.flatnonzero(before & ~delivered), len(rows))
-    following = closes[np.searchsorted(closes, begins)]
-    same = np.append(message, ABSENT)[following] == message[begins]
-    return rows[begins], np.where(same, np.append(rows, NEVER)[following], NEVER)
+    gone = events.first(*_GONE)[events.message[events.deliveries]]
+    rows = events.deliveries[(gone == NONE) | (events.deliveries < gone)]
+    end = events.until(rows, message=events.places(*_DONE, *_GONE))
+    _, first = np.unique(number_pairs(events.message[rows], np.minimum(end, len(events))), return_index=True)
+    return rows[first], end[first]
 
 
 _DONE: Final = (Event.PROCESSED, Event.FAILED)
 _GONE: Final = (Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)
 
 
-def _counted(events: Index, points: Sequence[_Points], width: int) -> Mapping[By, Grouped]:
-    queues, sessions = events.queue_of, events.count_of("session")
-    t, message, session = (
-        np.concatenate([np.empty(0, np.int64), *(getattr(each, name) for each in points)])
-        for name in ("t", "message", "session")
-    )
-    series = np.concatenate([np.full(len(each.t), _NUMBER[each.series]) for each in points])
-    sign = np.concatenate([np.full(len(each.t), each.by) for each in points])
-    queue = queues[message] + 1 if len(message) else message
+def _counted(events: Index, messages: Mask, width: int) -> Mapping[By, Grouped]:
+    columns = [np.concatenate(each) for each in zip(*_points(events), strict=True)]
+    series, t, message, session, sign = (each[messages[columns[2]]] for each in columns)
+    queue = events.queue_of[message] + 1
+    sessions = events.count_of("session")
     found = {}
     for by, key in (
         (By.ALL, np.zeros(len(t), np.int64)),

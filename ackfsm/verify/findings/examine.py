@@ -283,7 +283,7 @@ def examined(  # noqa: PLR0913 - what is examined, and how
 ) -> Examined:
     """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
     configurations = configurations_of(configuration)
-    told = Index.of(transactions_told_apart(with_priorities(history.events, configurations, specification)))
+    told = with_priorities(Index.of(transactions_told_apart(history.events)), configurations, specification)
     shares = shares_of(configurations, told)
     events = spelled_out(told, _gives_back_up_to(shares, told))
     whole = _Whole(

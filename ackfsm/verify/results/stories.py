@@ -318,7 +318,7 @@ class Stories:
             return None
         send, delivery = int(sends[0]), int(deliveries[0])
         alike = self._lookup.sent_by[int(events.process[send])]
-        alike = alike[(alike > send) & (events.queue[alike] == events.queue[send])]
+        alike = alike[(alike > send) & (events.queue_of[events.message[alike]] == events.queue_of[message])]
         sent_later = np.zeros(events.count_of("message"), bool)
         sent_later[events.message[alike]] = True
         before = self._lookup.delivered_in[int(events.session[delivery])]
