@@ -17,6 +17,7 @@ from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import (
     AckMode,
     Configuration,
@@ -71,7 +72,12 @@ _MOST_FOLLOWED: Final = 200
 ENDS_WITH_THE_LAST: Final = frozenset({Destination.NON_DURABLE_SUBSCRIPTION})
 """What is there as long as one of its consumers is, so that the others count although they have not had the message."""
 
-_BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
+_BY_THE_LIBRARY: Final = (
+    Condition.ACKS_AUTOMATICALLY,
+    Condition.ACKS_BEFORE_DELIVERY,
+    Condition.ACKS_LAZILY,
+    Condition.SETTLED_ON_DISPATCH,
+)
 """Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
 
 
@@ -344,7 +350,7 @@ class Judge:
         self._may_hold_several = not self._by_library or configuration.consumption is Consumption.RECEIVE
         """Whether an application may have another message before it is done with one; a listener, which the library
         calls and acknowledges for, may not (JMS 6.2.5)."""
-        self._transacted = specification.conditions["transacted"].holds(environment)
+        self._transacted = specification.conditions[Condition.TRANSACTED].holds(environment)
         self._forgotten = 0
         self.searches = 0
         """How many times a life was held to a network."""
@@ -391,7 +397,7 @@ class Judge:
         if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
             return "a message was sent more than twice, and the model has two copies"
         names = frozenset(heard.sign.name for heard in lived.life.heard)
-        if names & _WITH_OUTCOMES and not self.holds("states_outcomes", self._of_message(lived, names)):
+        if names & _WITH_OUTCOMES and not self.holds(Condition.STATES_OUTCOMES, self._of_message(lived, names)):
             return _NO_OUTCOMES
         return None
 
@@ -501,7 +507,9 @@ class Judge:
         if not (general.rejection_excludes_delivery or rejected_as_told):
             taken = [of for of, its in names.items() if its & _HANDED_OVER]
             life = life.renamed({Event.REJECTED.value: Event.CONFIRMED.value}, taken)
-        if self.holds("dropped_untold", general) and not all(its & _KNOWN_TO_BE_THERE for its in names.values()):
+        if self.holds(Condition.DROPPED_UNTOLD, general) and not all(
+            its & _KNOWN_TO_BE_THERE for its in names.values()
+        ):
             life = dataclasses.replace(life, at_rest=False)
         return life
 
@@ -607,7 +615,7 @@ class Judge:
     def _unheard_of_sends(self, lived: Lived, names: frozenset[str], configuration: Configuration) -> frozenset[str]:
         """The same of what becomes of its sends."""
         found = set[str]()
-        if not (self.holds("confirms_plain_sends", configuration) or names.intersection(OUTCOMES_OF_CALLS)):
+        if not (self.holds(Condition.CONFIRMS_PLAIN_SENDS, configuration) or names.intersection(OUTCOMES_OF_CALLS)):
             found |= OUTCOMES_OF_CALLS
         if Event.REJECTED.value in {heard.sign.name for heard in lived.life.heard} - names:
             found.add(Fault.REJECTION.value)  # it was none

@@ -23,7 +23,7 @@ from ackfsm.explore import pack
 from ackfsm.history.arrays import Ints
 from ackfsm.history_format import Event
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
-from ackfsm.tables import Lane, Specification
+from ackfsm.tables import Lane, Specification, names
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.successors import Successors, Vectors
 from ackfsm.verify.context.signs import (
@@ -42,29 +42,39 @@ __all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
 
 Belief: TypeAlias = frozenset[int]
 
-_REJECTS: Final = frozenset({"settle_rejected"})
+_REJECTS: Final = frozenset({names.Event.SETTLE_REJECTED})
 """What an application may have done before a message was dead-lettered, which alone may leave a line."""
 
-_OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeliverable"}) | _REJECTS
+_OUTCOMES: Final = (
+    frozenset({names.Event.SETTLE_RELEASED, names.Event.SETTLE_FAILED, names.Event.SETTLE_UNDELIVERABLE}) | _REJECTS
+)
 """What an application may say of a delivery that it failed to process."""
 
-_DECIDED_BEFORE: Final = MappingProxyType({"outcome_forgotten": Event.RESEND.value})
+_DECIDED_BEFORE: Final[Mapping[str, str]] = MappingProxyType({names.Event.OUTCOME_FORGOTTEN: Event.RESEND.value})
 """What an application decides without a line, and the line of what it does then."""
 
 _ACTIONS: Final = (
     frozenset(
-        {"recover", "rollback", "consumer_close", "consumer_cancel", "send_timed_out", "returned", "lease_expired"}
+        {
+            names.Event.RECOVER,
+            names.Event.ROLLBACK,
+            names.Event.CONSUMER_CLOSE,
+            names.Event.CONSUMER_CANCEL,
+            names.Event.SEND_TIMED_OUT,
+            names.Event.RETURNED,
+            names.Event.LEASE_EXPIRED,
+        }
     )
     | _DECIDED_BEFORE.keys()
     | _OUTCOMES
 )
 """What an application may do and a line of the history tells; an optional event without a line never happens."""
 
-_BETWEEN_MESSAGES: Final = frozenset({"postpone"})
+_BETWEEN_MESSAGES: Final = frozenset({names.Event.POSTPONE})
 """What no line tells and an application does with the second of two messages: it sends it in a later transaction."""
 
-_CALLS_OF_PRODUCERS: Final = frozenset({"send", "send_in_transaction", "commit_called"})
-_CALLS_OF_CONSUMERS: Final = frozenset({"acknowledge", "consumer_commit_called"})
+_CALLS_OF_PRODUCERS: Final = frozenset({names.Event.SEND, names.Event.SEND_IN_TRANSACTION, names.Event.COMMIT_CALLED})
+_CALLS_OF_CONSUMERS: Final = frozenset({names.Event.ACKNOWLEDGE, names.Event.CONSUMER_COMMIT_CALLED})
 _CALLS_OF_APPLICATIONS: Final = _CALLS_OF_PRODUCERS | _CALLS_OF_CONSUMERS
 """What waits for an application's decision, so that a message to which it can still happen may be at rest.
 
@@ -73,12 +83,12 @@ But what an application holds and has not acknowledged is in flight, of which a 
 
 _REPORTS: Final = frozenset(
     {
-        "ack_in_doubt",
-        "commit_failed",
-        "consumer_commit_failed",
-        "rollback_returned",
-        "transaction_lost",
-        "processed_in_vain",
+        names.Event.ACK_IN_DOUBT,
+        names.Event.COMMIT_FAILED,
+        names.Event.CONSUMER_COMMIT_FAILED,
+        names.Event.ROLLBACK_RETURNED,
+        names.Event.TRANSACTION_LOST,
+        names.Event.PROCESSED_IN_VAIN,
     }
 )
 """What only tells that something is over, has failed or was in vain: a process may end without writing it down."""
@@ -87,21 +97,21 @@ _LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUM
 
 _AFTER_A_BREAK: Final = MappingProxyType(
     {
-        CONSUMER_BROKEN: frozenset({"consumer_rollback", "consumer_recover"}),
-        Fault.CONSUMER_LINK_LOSS.value: frozenset({"consumer_rollback"}),
-        Fault.BROKER_KILL.value: frozenset({"consumer_rollback"}),
-        Fault.BROKER_CRASH.value: frozenset({"consumer_rollback"}),
+        CONSUMER_BROKEN: frozenset({names.Event.CONSUMER_ROLLBACK, names.Event.CONSUMER_RECOVER}),
+        Fault.CONSUMER_LINK_LOSS.value: frozenset({names.Event.CONSUMER_ROLLBACK}),
+        Fault.BROKER_KILL.value: frozenset({names.Event.CONSUMER_ROLLBACK}),
+        Fault.BROKER_CRASH.value: frozenset({names.Event.CONSUMER_ROLLBACK}),
     }
 )
 """What a client does with its transaction or session, without a line, when it finds its connection broken."""
 
-_SET_ASIDE: Final = "set_aside"
+_SET_ASIDE: Final = names.Entry.SET_ASIDE
 """The state of a copy that its consumers have turned away, and that a queue which is drained has not."""
 
-_DONE: Final = frozenset({"processed"})
+_DONE: Final = frozenset({names.Event.PROCESSED})
 
-_CALL_FOR_BOTH: Final = "acknowledge"
-_ANSWERED_FOR_EACH: Final = frozenset({_CALL_FOR_BOTH, "acknowledged"})
+_CALL_FOR_BOTH: Final = names.Event.ACKNOWLEDGE
+_ANSWERED_FOR_EACH: Final = frozenset({_CALL_FOR_BOTH, names.Event.ACKNOWLEDGED})
 """What one line tells of all messages that it covers, and is an event of each of them."""
 
 _MOST_STATES: Final = 30_000
@@ -154,7 +164,9 @@ class States:
     ) -> None:
         """The network of so many messages and consumers, in which any fault may happen any number of times."""
         self.network, self._successors = _network(_Tables(specification), configuration, consumers, messages)
-        self.transacted = specification.conditions["transacted"].holds(specification.environment(configuration))
+        self.transacted = specification.conditions[names.Condition.TRANSACTED].holds(
+            specification.environment(configuration)
+        )
         self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
         self._set_aside = [
             (place, instance.fsm.states.index(_SET_ASIDE))
@@ -259,7 +271,7 @@ class Observer:
         )
         calls = _CALLS_OF_PRODUCERS if settles else _CALLS_OF_APPLICATIONS
         if len(heard) > 1:
-            calls |= {"resend"}
+            calls |= {names.Event.RESEND}
         self._due = frozenset(
             number
             for number, event in enumerate(events)

@@ -9,6 +9,7 @@ from typing import Final
 
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lives import Facts, Lived
@@ -82,7 +83,7 @@ class PairJudge(Judge):
     def life(self, lived: Lived, *, rejected_as_told: bool = False) -> Life:
         """The same as of one message, but what one call covers another one need not."""
         life = super().life(lived, rejected_as_told=rejected_as_told)
-        return _covered_once(life) if self.holds("ack_covers_earlier", self._of_mode(lived.mode)) else life
+        return _covered_once(life) if self.holds(Condition.ACK_COVERS_EARLIER, self._of_mode(lived.mode)) else life
 
     def _decide(self, lived: Lived) -> Decision:
         stop = self.contradiction(*self.hearing(lived))
@@ -113,7 +114,7 @@ class PairJudge(Judge):
 
     def _returns(self, configuration: Configuration) -> frozenset[str]:
         """The outcomes of sends that nobody answers, which say nothing of when another one may begin."""
-        return frozenset() if self.holds("confirms_plain_sends", configuration) else OUTCOMES_OF_CALLS
+        return frozenset() if self.holds(Condition.CONFIRMS_PLAIN_SENDS, configuration) else OUTCOMES_OF_CALLS
 
 
 def _covered_once(life: Life) -> Life:
