@@ -195,7 +195,7 @@ class _Run:
         entry = state[Machine.ENTRY][1]
         if entry == Entry.REMOVED:
             return Fate.GONE
-        if entry not in {Entry.READY, Entry.DELAYED, Entry.SET_ASIDE}:
+        if entry not in {Entry.READY, Entry.DELAYED, Entry.SET_ASIDE, Entry.FOR_OTHERS}:
             return Fate.KEPT
         fsm, now = state[Machine.REDELIVERY]
         can = [fsm.rows[now, EventRef(name, Relation.OWN)].kind is not RowKind.REFUSE for name in _DISPATCHES]

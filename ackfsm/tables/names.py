@@ -176,6 +176,7 @@ class Entry(enum.StrEnum):
     COMMITTING = "committing"
     DELAYED = "delayed"
     SET_ASIDE = "set_aside"
+    FOR_OTHERS = "for_others"
     READY = "ready"
     DISPATCHED = "dispatched"
     ACKED_IN_TRANSACTION = "acked_in_transaction"

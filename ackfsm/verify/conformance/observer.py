@@ -105,8 +105,8 @@ _AFTER_A_BREAK: Final = MappingProxyType(
 )
 """What a client does with its transaction or session, without a line, when it finds its connection broken."""
 
-_SET_ASIDE: Final = names.Entry.SET_ASIDE
-"""The state of a copy that its consumers have turned away, and that a queue which is drained has not."""
+_SET_ASIDE: Final = (names.Entry.SET_ASIDE, names.Entry.FOR_OTHERS)
+"""The states of a copy that its consumers have turned away, and that a queue which is drained has not."""
 
 _DONE: Final = frozenset({names.Event.PROCESSED})
 
@@ -169,9 +169,10 @@ class States:
         )
         self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
         self._set_aside = [
-            (place, instance.fsm.states.index(_SET_ASIDE))
+            (place, number)
             for place, instance in enumerate(self.network.instances)
-            if _SET_ASIDE in instance.fsm.states
+            for number, state in enumerate(instance.fsm.states)
+            if state in _SET_ASIDE
         ]
         self._vectors = [self._successors.initial.tobytes()]
         self._numbers = {self._vectors[0]: 0}
