@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ackfsm.advice._table import read_table
 from ackfsm.tables import Level, Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, InputError
 from ackfsm.text import meant, quoted
 
@@ -32,7 +33,7 @@ class Need:
 
     def applies_to(self, configuration: Configuration, specification: Specification) -> bool:
         """Whether ``configuration`` has what this is said of."""
-        transacted = specification.conditions["transacted"]
+        transacted = specification.conditions[Condition.TRANSACTED]
         return not self.of_transactions or transacted.holds(specification.environment(configuration))
 
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from ackfsm.tables import Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import AckMode, AckScope, Configuration, Consumption, DeliveryMode, Fault, InputError
 from ackfsm.text import shown
 
@@ -163,6 +164,6 @@ def scope_of(specification: Specification, configuration: Configuration) -> AckS
     """Which deliveries one ``acknowledge`` of the application covers, by the tables."""
     environment = specification.environment(configuration)
     conditions = specification.conditions
-    if conditions["ack_covers_later"].holds(environment):
+    if conditions[Condition.ACK_COVERS_LATER].holds(environment):
         return AckScope.SESSION
-    return AckScope.UP_TO if conditions["ack_covers_earlier"].holds(environment) else AckScope.MESSAGE
+    return AckScope.UP_TO if conditions[Condition.ACK_COVERS_EARLIER].holds(environment) else AckScope.MESSAGE

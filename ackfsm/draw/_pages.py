@@ -24,6 +24,7 @@ from ackfsm.files import write_folder
 from ackfsm.lookup import Lookup
 from ackfsm.network import Bounds
 from ackfsm.tables import Specification
+from ackfsm.tables.names import Event
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 from ackfsm.views.index import difference_rows
 from ackfsm.views.markdown import page_of, rows_of, sentence
@@ -34,9 +35,9 @@ MADE: Final = "<!-- Made from spec/ by ackfsm draw: change the tables, not this 
 """What every file of the pages says of itself."""
 
 _MODES: Final[tuple[tuple[str, type[StrEnum], str], ...]] = (
-    ("ack_mode", AckMode, "acknowledge"),
-    ("send_mode", SendMode, "send"),
-    ("delivery_mode", DeliveryMode, "write_record"),
+    ("ack_mode", AckMode, Event.ACKNOWLEDGE),
+    ("send_mode", SendMode, Event.SEND),
+    ("delivery_mode", DeliveryMode, Event.WRITE_RECORD),
 )
 """Settings in each of whose values a machine is drawn: the one that decides this event."""
 

@@ -18,13 +18,13 @@ from ackfsm.engine.core.errors import BrokerStopped, IllegalStateException, Outc
 from ackfsm.engine.core.host import BROKER, NEMESIS
 from ackfsm.engine.core.instances import Queue, Sent
 from ackfsm.engine.core.model import EngineModel
-from ackfsm.engine.core.names import Event
 from ackfsm.engine.core.scheduler import AtOnce, Scheduler
 from ackfsm.engine.core.stepper import Observer
 from ackfsm.engine.history import History
 from ackfsm.engine.metrics import Metrics, measure
 from ackfsm.journal import Journal, MemoryJournal
 from ackfsm.tables import Specification
+from ackfsm.tables.names import Event
 from ackfsm.terms import AttemptsExhausted, InputError
 from ackfsm.text import meant, quoted
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from ackfsm.engine.context import BrokerContext
 from ackfsm.engine.core.instances import Body, Copy, HeaderValue, Queue
-from ackfsm.engine.core.names import Entry, Machine, Redelivered, Redelivery
+from ackfsm.tables.names import Entry, Machine, Redelivered, Redelivery
 from ackfsm.terms import DeliveryMode
 
 __all__ = ["Browsed", "Browser"]

@@ -14,8 +14,8 @@ from ackfsm.engine.core.index import CopyIndex
 from ackfsm.engine.core.instances import Copy, Queue, ReceiverLink
 from ackfsm.engine.core.macrosteps import StepRequest
 from ackfsm.engine.core.model import BoundEvent, StateFacts
-from ackfsm.engine.core.names import AckFrom, Event
 from ackfsm.engine.message import Received
+from ackfsm.tables.names import AckFrom, Event
 from ackfsm.terms import Configuration
 
 __all__ = ["Consumer", "DeferredListener", "Message"]

@@ -11,9 +11,9 @@ from ackfsm.engine.core.engine import Engine
 from ackfsm.engine.core.errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine.core.host import BROKER
 from ackfsm.engine.core.instances import Queue, Sent
-from ackfsm.engine.core.names import Condition
 from ackfsm.engine.history import History
 from ackfsm.tables import Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import quoted
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from ackfsm.engine.connection import Connection
 from ackfsm.engine.context import BrokerContext
 from ackfsm.engine.core.instances import Copy, Queue
-from ackfsm.engine.core.names import IN_FLIGHT, Machine
+from ackfsm.tables.names import IN_FLIGHT, Machine
 
 __all__ = ["PROMETHEUS_CONTENT_TYPE", "Metrics", "QueueMetrics", "measure", "prometheus"]
 

@@ -21,7 +21,7 @@ from ackfsm.engine.core.automaton import REFUSED
 from ackfsm.engine.core.errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
 from ackfsm.engine.core.instances import Body, Copy, HeaderValue, Outcome, Queue, SenderLink, Sent
 from ackfsm.engine.core.model import BoundEvent
-from ackfsm.engine.core.names import Event
+from ackfsm.tables.names import Event
 from ackfsm.terms import Configuration, DeliveryMode
 
 __all__ = ["Producer"]

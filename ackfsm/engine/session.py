@@ -16,7 +16,8 @@ from ackfsm.engine.core.automaton import REFUSED
 from ackfsm.engine.core.errors import IllegalStateException, OutcomeUnknown, Stuck, TransactionRolledBackException
 from ackfsm.engine.core.instances import Link, Queue, ReceiverLink, SenderLink, Sent, SessionEnd, SessionLinks
 from ackfsm.engine.core.model import Role
-from ackfsm.engine.core.names import (
+from ackfsm.engine.producer import Producer
+from ackfsm.tables.names import (
     LINK_FAULTS,
     AckCall,
     Agent,
@@ -29,7 +30,6 @@ from ackfsm.engine.core.names import (
     Process,
     Transaction,
 )
-from ackfsm.engine.producer import Producer
 from ackfsm.terms import Configuration, DeliveryMode, SendMode, parse_value
 
 __all__ = ["Session"]

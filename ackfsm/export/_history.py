@@ -11,6 +11,7 @@ from ackfsm.explore import Step, Witness
 from ackfsm.history_format import HEADER_KEY, VERSION
 from ackfsm.network import Index, Instance
 from ackfsm.tables import Event, Lane, Specification
+from ackfsm.tables.names import Condition, Machine, Monitor
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
 __all__ = ["run_history", "run_lines", "witness_history"]
@@ -36,18 +37,17 @@ _VICTIM = {
 }
 """The processes that a fault hits; what hits the broker, or one message, is told by the nemesis."""
 
-_SESSION_OF = {"transaction": _PRODUCER, "consumer_transaction": _CONSUMER}
+_SESSION_OF: Mapping[str, str] = {Machine.TRANSACTION: _PRODUCER, Machine.CONSUMER_TRANSACTION: _CONSUMER}
 """Whose transaction a machine follows."""
 
-_WAITS = {
-    "blocked_send": (_PRODUCER, "send"),
-    "blocked_acknowledge": (_CONSUMER, "acknowledge"),
-    "open_transaction": (_PRODUCER, "commit"),
-    "open_consumer_transaction": (_CONSUMER, "commit"),
+_WAITS: Mapping[str, tuple[str, str]] = {
+    Monitor.BLOCKED_SEND: (_PRODUCER, "send"),
+    Monitor.BLOCKED_ACKNOWLEDGE: (_CONSUMER, "acknowledge"),
+    Monitor.OPEN_TRANSACTION: (_PRODUCER, "commit"),
+    Monitor.OPEN_CONSUMER_TRANSACTION: (_CONSUMER, "commit"),
 }
 """The machines of ``stuck`` that follow a call: whose it is, and which."""
 
-_IN_FLIGHT = "in_flight"
 _DRAINED = {"process": "broker", "event": "drained", "queue": _QUEUE}
 
 _SENDS = frozenset({"send", "resend"})
@@ -120,7 +120,7 @@ class _Recorder:
     def __init__(self, specification: Specification, configuration: Configuration) -> None:
         self._events, self._recording = specification.events, specification.recording
         environment = specification.environment(configuration)
-        self._is_transacted = specification.conditions["transacted"].holds(environment)
+        self._is_transacted = specification.conditions[Condition.TRANSACTED].holds(environment)
         self._delivery_mode = configuration.delivery_mode.value
         self._ack_scope = configuration.client_ack_scope.value
         self._ended: Counter[str] = Counter()
@@ -162,7 +162,7 @@ class _Recorder:
         unsent = {f"m{number}" for number in range(1, messages + 1)} - self._sent
         for message in sorted(unsent):
             yield {"process": _PRODUCER, "event": "waiting", "error": "send", "queue": _QUEUE, "message": message}
-        flying = sum(instance.fsm.name == _IN_FLIGHT for instance in left)
+        flying = sum(instance.fsm.name == Monitor.IN_FLIGHT for instance in left)
         yield {**_DRAINED, "event": "depth", "position": 0, "delivery_count": flying}
 
     def _line(self, event: Event, told: Mapping[str, str | bool], index: Index, consumer: int) -> dict[str, Any]:
@@ -183,7 +183,8 @@ class _Recorder:
 def _covers_others(told: Mapping[str, str | bool], step: Step) -> bool:
     """Whether the step is a call that acknowledges deliveries of other messages as well."""
     return told["event"] == "acknowledge" and any(
-        change.instance.fsm.name == "ack_frame" and change.instance.index != step.event.index for change in step.moved()
+        change.instance.fsm.name == Machine.ACK_FRAME and change.instance.index != step.event.index
+        for change in step.moved()
     )
 
 

@@ -9,26 +9,35 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
 
 from ackfsm import tables
 from ackfsm.journal._entry import ATTEMPTS, Kind
 from ackfsm.journal._recovery import Recovery
-from ackfsm.tables import Fsm, RowKind, Specification
+from ackfsm.tables import Fsm, RowKind, Specification, read_form
+from ackfsm.tables.names import Event
 from ackfsm.terms import AckMode, DeliveryMode
 
 __all__ = ["DurabilityOracle", "Tables"]
 
 _Events: TypeAlias = tuple[str, ...]
 
-_RECORD = ("write_record", "sync_record", ("record_survives", "record_vanishes"))
-_REMOVAL = ("write_ack_record", "sync_ack_record", ("ack_record_survives", "ack_record_vanishes"))
-_COMMIT = (
-    ("write_commit", "write_consumer_commit"),
-    ("sync_commit", "sync_consumer_commit"),
-    (("commit_survives", "consumer_commit_survives"), ("commit_vanishes", "consumer_commit_vanishes")),
+_MESSAGE, _NOTHING = "message", "nothing"
+_BEGINS: Mapping[Kind, _Events] = MappingProxyType(
+    {Kind.COMMIT: (Event.EXECUTE_COMMIT, Event.EXECUTE_CONSUMER_COMMIT), Kind.REMOVE: (Event.SETTLE,)}
 )
+"""The events whose record an entry is; of every other one: the broker accepts a message."""
+
+
+class Stages(NamedTuple):
+    """The events of the records of an entry: as they are written, synced, and found or missed by a restart."""
+
+    write: _Events
+    sync: _Events
+    survives: _Events
+    vanishes: _Events
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,10 +59,11 @@ class Item:
 
 
 class Steps:
-    """A machine with a cache of its steps."""
+    """A machine with a cache of its steps; ``found`` are the events that decide if the disk has a record."""
 
-    def __init__(self, fsm: Fsm) -> None:
+    def __init__(self, fsm: Fsm, found: _Events) -> None:
         self.initial = fsm.initial
+        self._found = found
         self.events = frozenset(fsm.events)
         self._fsm = fsm
         self._known: dict[tuple[str, str], str | None] = {}
@@ -81,7 +91,7 @@ class Steps:
 
     def _open(self, state: str) -> bool:
         """Whether the state does not decide yet if the disk has the record."""
-        rows = (self._fsm.row(state, event) for event in (*_RECORD[2], *_REMOVAL[2]))
+        rows = (self._fsm.row(state, event) for event in self._found)
         return any(row is not None and row.kind is RowKind.TO for row in rows)
 
 
@@ -90,19 +100,24 @@ class Tables:
 
     def __init__(self, specification: Specification | None = None) -> None:
         specification = specification or tables.load()
-        alone = self._environment(specification, AckMode.AUTO_ACKNOWLEDGE)
-        together = self._environment(specification, AckMode.SESSION_TRANSACTED)
-        machines = specification.machines
-        self.record = {False: Steps(machines["record"].fsm(alone)), True: Steps(machines["record"].fsm(together))}
-        self.removal = {
-            False: Steps(machines["ack_record"].fsm(alone)),
-            True: Steps(machines["ack_record"].fsm(together)),
-        }
-        self.commit = (
-            Steps(machines["commit_record"].fsm(together)),
-            Steps(machines["consumer_commit_record"].fsm(together)),
-        )
-        self._ends: dict[tuple[int, str, tuple[_Events, ...]], frozenset[str]] = {}
+        document = read_form("execution.yaml", "execution", specification.directory)
+        rows = document.data["journal_records"]
+        for name, stage in itertools.product(rows, Stages._fields):
+            if (event := rows[name][stage]) not in specification.events:
+                at = ("journal_records", name, stage)
+                raise document.error(at, f"there is no event {event!r} in these tables; name it in both alike")
+        modes = {False: AckMode.AUTO_ACKNOWLEDGE, True: AckMode.SESSION_TRANSACTED}
+        environments = {transacted: self._environment(specification, mode) for transacted, mode in modes.items()}
+        self._stages: dict[str | None, Stages] = {}
+        self._fsms: dict[tuple[str | None, bool], tuple[Steps, ...]] = {}
+        for left in (_MESSAGE, _NOTHING, None):
+            its = {name: row for name, row in rows.items() if row.get("leaves") == left}
+            stages = Stages(*(tuple(row[stage] for row in its.values()) for stage in Stages._fields))
+            self._stages[left] = stages
+            for transacted, environment in environments.items():
+                fsms = (specification.machines[name].fsm(environment) for name in its)
+                steps = tuple(Steps(fsm, (*stages.survives, *stages.vanishes)) for fsm in fsms)
+                self._fsms[left, transacted] = steps
 
     @staticmethod
     def _environment(specification: Specification, mode: AckMode) -> dict[str, object]:
@@ -117,9 +132,16 @@ class Tables:
 
     def fsms(self, kind: Kind, *, transacted: bool) -> tuple[Steps, ...]:
         """The machines of an entry."""
-        if kind == Kind.COMMIT:
-            return self.commit
-        return ((self.removal if kind == Kind.REMOVE else self.record)[transacted],)
+        return self._fsms[_left_by(kind), transacted or kind == Kind.COMMIT]
+
+    def stages(self, kind: Kind) -> Stages:
+        """The events of its records."""
+        return self._stages[_left_by(kind)]
+
+
+def _left_by(kind: Kind) -> str | None:
+    """What the journal has of a message after an entry, in the words of ``journal_records``; ``None`` for a commit."""
+    return {Kind.REMOVE: _NOTHING, Kind.COMMIT: None}.get(kind, _MESSAGE)
 
 
 class DurabilityOracle:
@@ -132,7 +154,7 @@ class DurabilityOracle:
         self._tables = tables_
         self._items = list(items)
         self.unsure = False
-        self.failure = "broker_crash"
+        self.failure: str = Event.BROKER_CRASH
 
     def copy(self, *, unsure: bool) -> DurabilityOracle:
         """The same at this moment."""
@@ -146,28 +168,26 @@ class DurabilityOracle:
         """An entry has been appended."""
         fsms = self._tables.fsms(kind, transacted=bool(transaction))
         item = Item(kind, key, data, transaction, position, tuple(fsm.initial for fsm in fsms))
+        begins = _BEGINS.get(kind, (Event.ACCEPT,))
         if kind == Kind.COMMIT:
-            event: _Events = ("execute_commit", "execute_consumer_commit")
-            self._items = [self._step(each, event) if each.transaction == key else each for each in self._items]
-        else:
-            event = ("settle",) if kind == Kind.REMOVE else ("accept",)
-        self._items.append(self._step(item, event))
+            self._items = [self._step(each, begins) if each.transaction == key else each for each in self._items]
+        self._items.append(self._step(item, begins))
 
     def written(self, below: int) -> None:
         """The journal has reported that everything below this position is written."""
         for number, item in enumerate(self._items):
             if item.position < below:
-                self._items[number] = self._step(item, self._stages(item)[0])
+                self._items[number] = self._step(item, self._tables.stages(item.kind).write)
 
     def synced(self, below: int) -> None:
         """The journal has reported that everything below this position is on stable storage."""
         self.written(below)
         for number, item in enumerate(self._items):
             if item.position < below and item.kind != Kind.COMMIT and not item.transaction:
-                self._items[number] = self._step(item, self._stages(item)[1])
+                self._items[number] = self._step(item, self._tables.stages(item.kind).sync)
         for number, item in enumerate(list(self._items)):
             if item.position < below and item.kind == Kind.COMMIT:
-                events = self._stages(item)[1]
+                events = self._tables.stages(item.kind).sync
                 self._items[number] = self._step(item, events)
                 self._items = [
                     self._step(each, events) if each.transaction == item.key else each for each in self._items
@@ -175,13 +195,13 @@ class DurabilityOracle:
 
     def restarted(self, below: int) -> None:
         """The broker has restarted; the journal has synced what it has recovered."""
-        self._items = [self._step(item, ("broker_restart",)) for item in self._items]
+        self._items = [self._step(item, (Event.BROKER_RESTART,)) for item in self._items]
         self.synced(below)
 
     def killed(self) -> None:
         """The process has died: what it had not written is gone."""
-        self._items = [self._step(item, ("broker_kill",)) for item in self._items]
-        vanish = _COMMIT[2][1]
+        self._items = [self._step(item, (Event.BROKER_KILL,)) for item in self._items]
+        vanish = self._tables.stages(Kind.COMMIT).vanishes
         gone = [item for item in self._items if item.kind == Kind.COMMIT and self._only_vanishes(item)]
         numbers = {item.key for item in gone}
         self._items = [
@@ -189,9 +209,8 @@ class DurabilityOracle:
         ]
 
     def _only_vanishes(self, item: Item) -> bool:
-        survives, vanishes = (events[0] for events in _COMMIT[2])
-        fsm, state = self._fsms(item)[0], item.states[0]
-        return fsm.step(state, survives) is None and fsm.step(state, vanishes) is not None
+        stages, fsm, state = self._tables.stages(item.kind), self._fsms(item)[0], item.states[0]
+        return fsm.step(state, stages.survives[0]) is None and fsm.step(state, stages.vanishes[0]) is not None
 
     def _step(self, item: Item, events: _Events) -> Item:
         """The item after those of ``events`` that are not refused (a second sync of what is synced is)."""
@@ -204,13 +223,6 @@ class DurabilityOracle:
 
     def _fsms(self, item: Item) -> tuple[Steps, ...]:
         return self._tables.fsms(item.kind, transacted=bool(item.transaction))
-
-    @staticmethod
-    def _stages(item: Item) -> tuple[_Events, _Events]:
-        if item.kind == Kind.COMMIT:
-            return _COMMIT[0], _COMMIT[1]
-        write, sync, _ = _REMOVAL if item.kind == Kind.REMOVE else _RECORD
-        return (write,), (sync,)
 
     # what may have come of it
 
@@ -254,14 +266,15 @@ class DurabilityOracle:
         commits = {item.key: item for item in self._items if item.kind == Kind.COMMIT}
         answer = []
         for number in sorted(numbers | commits.keys()):
-            paths = _paths(_COMMIT, event, unsure=self.unsure) if number in commits else ((event,),)
+            of_commit = _paths(self._tables.stages(Kind.COMMIT), event, unsure=self.unsure)
+            paths = of_commit if number in commits else ((event,),)
             legal = [path for path in paths if number not in commits or self._passes(commits[number], path)]
             answer.append([(number, path) for path in legal])
         return answer
 
     def _passes(self, item: Item, path: _Events) -> bool:
         """Whether no machine of a commit refuses a path and the recovery at its end."""
-        whole = (*path, "recover_ready")
+        whole = (*path, Event.RECOVER_READY)
         return all(
             fsm.walk(state, [name for name in whole if name in fsm.events]) is not None
             for fsm, state in zip(self._fsms(item), item.states, strict=True)
@@ -289,14 +302,14 @@ class DurabilityOracle:
         if item.kind == Kind.MARK:
             return self._marked(item, found)
         if item.kind == Kind.REMEMBER:
-            return ("recover_ready",) if item.data in found.remembered else ("recover_lost",)
+            return (Event.RECOVER_READY,) if item.data in found.remembered else (Event.RECOVER_LOST,)
         pair = [each for each in self._items if each.kind in {Kind.STORE, Kind.REMOVE} and each.key == item.key]
-        removal = self._tables.removal[False]
+        (removal,) = self._tables.fsms(Kind.REMOVE, transacted=False)
         never = removal.ends(removal.initial, ((event,),))
         sides = [(self._fsms(each)[0], ends[each]) for each in pair]
         if all(each.kind == Kind.STORE for each in pair):
             sides.append((removal, never))
-        seen = ("recover_ready",) if item.key in found.live else ("recover_removed", "recover_lost")
+        seen = (Event.RECOVER_READY,) if item.key in found.live else (Event.RECOVER_REMOVED, Event.RECOVER_LOST)
         return tuple(
             name
             for name in seen
@@ -315,7 +328,7 @@ class DurabilityOracle:
         if item.transaction:
             paths: tuple[_Events, ...] = (outcomes[item.transaction],)
         else:
-            paths = _paths(_REMOVAL if item.kind == Kind.REMOVE else _RECORD, event, unsure=self.unsure)
+            paths = _paths(self._tables.stages(item.kind), event, unsure=self.unsure)
         return fsm.ends(item.states[0], paths)
 
     def _matching(self, item: Item, ends: frozenset[str], recovered: tuple[str, ...]) -> str | None:
@@ -327,12 +340,12 @@ class DurabilityOracle:
     def _marked(self, item: Item, found: Recovery) -> tuple[str, ...]:
         live = found.live.get(item.key)
         if live is None:
-            return ("recover_ready", "recover_lost")
+            return (Event.RECOVER_READY, Event.RECOVER_LOST)
         marks = [each for each in self._items if each.kind == Kind.MARK and each.key == item.key]
         present = [each for each in marks if live.marked and ATTEMPTS.unpack(each.data)[0] == live.attempts]
         if not present or marks.index(item) > marks.index(present[-1]):
-            return ("recover_lost",)
-        return ("recover_ready",) if present == [item] else ("recover_ready", "recover_lost")
+            return (Event.RECOVER_LOST,)
+        return (Event.RECOVER_READY,) if present == [item] else (Event.RECOVER_READY, Event.RECOVER_LOST)
 
     def _mismatch(self, item: Item, found: Recovery) -> str:
         there = {Kind.STORE: item.key in found.live, Kind.REMOVE: item.key not in found.live}
@@ -343,19 +356,9 @@ class DurabilityOracle:
         return f"{what} {item.key}{where} {presence}, and the tables do not allow that from {item.states[0]!r}"
 
 
-_Stages: TypeAlias = tuple[str | _Events, str | _Events, tuple[str | _Events, str | _Events]]
-
-
 @functools.cache
-def _paths(stages: _Stages, event: str, *, unsure: bool) -> tuple[_Events, ...]:
+def _paths(stages: Stages, event: str, *, unsure: bool) -> tuple[_Events, ...]:
     """The possible events of a record: write and sync (if ``unsure``), the failure, survival or loss."""
-    write, sync, (survives, vanishes) = stages
-    before: list[_Events] = [()]
-    if unsure:
-        before += [_events(write), (*_events(write), *_events(sync)), _events(sync)]
-    after: list[_Events] = [(), _events(survives), _events(vanishes)]
-    return tuple((*first, event, *last) for first in before for last in after)
-
-
-def _events(names: str | _Events) -> _Events:
-    return (names,) if isinstance(names, str) else names
+    write, sync, survives, vanishes = stages
+    before: list[_Events] = [(), write, (*write, *sync), sync] if unsure else [()]
+    return tuple((*first, event, *last) for first in before for last in ((), survives, vanishes))

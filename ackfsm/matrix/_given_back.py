@@ -14,6 +14,7 @@ from typing import Final
 
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import EventRef, Relation, RowKind, Specification
+from ackfsm.tables.names import Condition, Entry, Event, Machine
 from ackfsm.terms import Configuration, Consumption, Fault, InputError
 
 __all__ = ["Action", "Fate", "GivenBack", "given_back"]
@@ -33,31 +34,33 @@ class Action(StrEnum):
 
 
 _STEPS: Final = {
-    Action.EXCEPTION: ("listener_exception",),
-    Action.RECOVER: ("recover",),
-    Action.ROLLBACK: ("listener_exception", "consumer_rollback"),
-    Action.CANCEL: ("consumer_cancel",),
-    Action.CLOSE: ("consumer_close",),
+    Action.EXCEPTION: (Event.LISTENER_EXCEPTION,),
+    Action.RECOVER: (Event.RECOVER,),
+    Action.ROLLBACK: (Event.LISTENER_EXCEPTION, Event.CONSUMER_ROLLBACK),
+    Action.CANCEL: (Event.CONSUMER_CANCEL,),
+    Action.CLOSE: (Event.CONSUMER_CLOSE,),
 }
 _THROWS: Final = frozenset({Action.EXCEPTION, Action.ROLLBACK})
-_OPTIONAL: Final = frozenset({"recover", "consumer_cancel", "consumer_close"})
+_OPTIONAL: Final = frozenset({Event.RECOVER, Event.CONSUMER_CANCEL, Event.CONSUMER_CLOSE})
 
-_SENDS: Final = frozenset({"send", "send_in_transaction"})
-_DISPATCHES: Final = ("dispatch_first", "dispatch_again")
+_SENDS: Final = frozenset({Event.SEND, Event.SEND_IN_TRANSACTION})
+_DISPATCHES: Final = (Event.DISPATCH_FIRST, Event.DISPATCH_AGAIN)
 _ASKED_FOR: Final = _SENDS | {
-    "commit_called",
-    "delivered_clear",
-    "delivered_flagged",
-    "processed",
-    "acknowledge",
-    "consumer_commit_called",
-    "consumer_recover",
-    "consumer_rollback",
-    "consumer_link_up",
+    Event.COMMIT_CALLED,
+    Event.DELIVERED_CLEAR,
+    Event.DELIVERED_FLAGGED,
+    Event.PROCESSED,
+    Event.ACKNOWLEDGE,
+    Event.CONSUMER_COMMIT_CALLED,
+    Event.CONSUMER_RECOVER,
+    Event.CONSUMER_ROLLBACK,
+    Event.CONSUMER_LINK_UP,
 }
 """What an application decides, and when there is a new connection."""
 
-_DECIDING: Final = frozenset({"entry", "redelivery", "ack_call", "recovery", "consumer_transaction"})
+_DECIDING: Final = frozenset(
+    {Machine.ENTRY, Machine.REDELIVERY, Machine.ACK_CALL, Machine.RECOVERY, Machine.CONSUMER_TRANSACTION}
+)
 """The machines whose rows decide what becomes of a message."""
 
 
@@ -101,8 +104,10 @@ class _Run:
         self._defaults = specification.profiles[configuration.profile].defaults
         self._environment = specification.environment(configuration)
         holds = {name: each.holds(self._environment) for name, each in specification.conditions.items()}
-        self._transacted = holds["transacted"]
-        self._by_library = self._transacted or holds["acks_automatically"] or holds["acks_before_delivery"]
+        self._transacted = holds[Condition.TRANSACTED]
+        self._by_library = (
+            self._transacted or holds[Condition.ACKS_AUTOMATICALLY] or holds[Condition.ACKS_BEFORE_DELIVERY]
+        )
         bounds = Bounds(
             messages=len(_MESSAGES), faults=frozenset({Fault.LISTENER_EXCEPTION}), max_faults=1, actions=_OPTIONAL
         )
@@ -119,7 +124,7 @@ class _Run:
             self._try(_SENDS, number)
             if not self._transacted:
                 self._go_on(dispatches=True)
-        self._try({"commit_called"}, 1)
+        self._try({Event.COMMIT_CALLED}, 1)
         self._go_on(dispatches=True)
         for number in range(1, _FAILED + 1):
             self._use(number, throws=action in _THROWS and number == _FAILED)
@@ -137,17 +142,17 @@ class _Run:
 
     def _rolled_back(self, action: Action) -> bool:
         """A library that swallows an exception leaves it to the application to roll back of its own will."""
-        return action is Action.ROLLBACK and self._try({"recover"}, _FAILED)
+        return action is Action.ROLLBACK and self._try({Event.RECOVER}, _FAILED)
 
     def _use(self, number: int, *, throws: bool) -> None:
         if self._by_library:
-            self._try({"acknowledge"}, number)
+            self._try({Event.ACKNOWLEDGE}, number)
             self._go_on(dispatches=True)
-        self._try({"delivered_clear"}, number)
+        self._try({Event.DELIVERED_CLEAR}, number)
         if not throws:
-            self._try({"processed"}, number)
+            self._try({Event.PROCESSED}, number)
             if self._by_library:
-                self._try({"acknowledge"}, number)
+                self._try({Event.ACKNOWLEDGE}, number)
         self._go_on(dispatches=True)
 
     def _go_on(self, *, dispatches: bool) -> None:
@@ -167,7 +172,7 @@ class _Run:
         if after is None:
             return False
         for instance, row in self._network.rows(self._state, event):
-            if instance.fsm.name == "entry" and row.target == "removed" and event.name in _DISPATCHES:
+            if instance.fsm.name == Machine.ENTRY and row.target == Entry.REMOVED and event.name in _DISPATCHES:
                 self._settled_by = str(row.source)
             if instance.fsm.name in _DECIDING and row.kind is RowKind.TO and row.source not in {None, "model"}:
                 self._says(str(row.source))
@@ -187,11 +192,11 @@ class _Run:
             for instance, now in zip(self._network.instances, self._state, strict=True)
             if instance.index[:2] == (number, 1)
         }
-        entry = state["entry"][1]
-        if entry == "removed":
+        entry = state[Machine.ENTRY][1]
+        if entry == Entry.REMOVED:
             return Fate.GONE
-        if entry not in {"ready", "delayed", "set_aside"}:
+        if entry not in {Entry.READY, Entry.DELAYED, Entry.SET_ASIDE, Entry.FOR_OTHERS}:
             return Fate.KEPT
-        fsm, now = state["redelivery"]
+        fsm, now = state[Machine.REDELIVERY]
         can = [fsm.rows[now, EventRef(name, Relation.OWN)].kind is not RowKind.REFUSE for name in _DISPATCHES]
         return Fate.EITHER if all(can) else Fate.CLEAR if can[0] else Fate.FLAGGED

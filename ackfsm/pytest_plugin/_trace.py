@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
 from ackfsm.draw import Arrow, SequenceDiagram, sequence_mermaid
+from ackfsm.tables.names import Agent
 from ackfsm.text import quoted
 
 __all__ = ["Trace", "TraceEvent", "mermaid", "name", "text"]
@@ -22,18 +23,18 @@ _LANES = ("producer", "broker", "journal", "consumer")
 _FIRST, _WIDTH = 9, 26
 _AT = {lane: _FIRST + i * _WIDTH for i, lane in enumerate(_LANES)}
 
-_ARROWS = MappingProxyType(
+_ARROWS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        "producer_to_broker": ("producer", "broker"),
-        "broker_to_producer": ("broker", "producer"),
-        "consumer_to_broker": ("consumer", "broker"),
-        "broker_to_consumer": ("broker", "consumer"),
-        "disk": ("broker", "journal"),
-        "recovery": ("journal", "broker"),
+        Agent.PRODUCER_TO_BROKER: ("producer", "broker"),
+        Agent.BROKER_TO_PRODUCER: ("broker", "producer"),
+        Agent.CONSUMER_TO_BROKER: ("consumer", "broker"),
+        Agent.BROKER_TO_CONSUMER: ("broker", "consumer"),
+        Agent.DISK: ("broker", "journal"),
+        Agent.RECOVERY: ("journal", "broker"),
     }
 )
-_ALONE = frozenset({"broker", "queue", "timer"})
-_FAULTS = frozenset({"nemesis", "listener"})
+_ALONE = frozenset({Agent.BROKER, Agent.QUEUE, Agent.TIMER})
+_FAULTS = frozenset({Agent.NEMESIS, Agent.LISTENER})
 
 _T = TypeVar("_T")
 

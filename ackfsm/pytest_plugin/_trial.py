@@ -30,6 +30,7 @@ from ackfsm.pytest_plugin._loop import is_asynchronous, refuse_nesting, run_task
 from ackfsm.pytest_plugin._process import Process
 from ackfsm.pytest_plugin._trace import Trace, TraceEvent
 from ackfsm.pytest_plugin._watchdog import Watchdog
+from ackfsm.tables import names
 from ackfsm.terms import Configuration, Fault, InputError
 from ackfsm.text import meant, quoted, shown
 
@@ -332,7 +333,7 @@ class Trial:
 
     def _observe(self, event: BoundEvent, subject: Copy | Link) -> None:
         process = self._process
-        if event.name == "processed" and process is not None and process.dead:
+        if event.name == names.Event.PROCESSED and process is not None and process.dead:
             return  # the engine releases what a dead process had
         message = subject.message.id if isinstance(subject, Copy) else ""
         throwing = event.name in _DELIVERED and isinstance(subject, Copy) and _has_listener(subject)
@@ -400,7 +401,7 @@ class Trial:
             process.lose()
 
 
-_DELIVERED = frozenset({"delivered_clear", "delivered_flagged"})
+_DELIVERED = frozenset({names.Event.DELIVERED_CLEAR, names.Event.DELIVERED_FLAGGED})
 
 
 _WORK = frozenset({"delivered", "send"})

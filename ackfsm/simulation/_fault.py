@@ -27,8 +27,8 @@ from ackfsm.engine import (
     Session,
     TransactionRolledBackException,
 )
-from ackfsm.engine.core.names import FRAMES, Agent
 from ackfsm.tables import Specification
+from ackfsm.tables.names import FRAMES, Agent
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import quoted
 from ackfsm.timing import Spread, Workload, waits_of

@@ -10,8 +10,8 @@ import numpy as np
 
 from ackfsm.engine.core.automaton import REFUSED, LazyProduct
 from ackfsm.engine.core.model import Role
-from ackfsm.engine.core.names import FRAMES, Agent
 from ackfsm.simulation import _layout as k
+from ackfsm.tables.names import FRAMES, Agent
 from ackfsm.terms import DefectError
 
 __all__ = ["WAYS", "Memory", "Rows"]

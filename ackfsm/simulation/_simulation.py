@@ -20,11 +20,11 @@ import numpy as np
 
 from ackfsm.engine.core.automaton import LazyProduct
 from ackfsm.engine.core.model import EngineModel, IndexRelation, Role
-from ackfsm.engine.core.names import Event
 from ackfsm.simulation import _kernel
 from ackfsm.simulation import _layout as k
 from ackfsm.simulation._memory import WAYS, Memory, Rows
 from ackfsm.tables import IndexKind, Specification
+from ackfsm.tables.names import Agent, Event
 from ackfsm.terms import Configuration, DefectError, InputError
 from ackfsm.text import quoted
 from ackfsm.timing import SPREAD_TIMES, Spread, Waits, Workload, waits_of
@@ -34,7 +34,6 @@ __all__ = ["Simulated", "simulate"]
 _TICKS: Final = 10**12
 """In a second."""
 
-_APPLICATION: Final = "application"
 _FIRST_SLOTS: Final = 256
 _BREATH: Final = 1 << 16
 """After so many timed events the kernel can be interrupted, and tells how far it has come."""
@@ -106,16 +105,16 @@ def simulate(  # noqa: PLR0913 - by name
 
 _ACTED: Final[Mapping[int, str]] = MappingProxyType(
     {
-        k.E_COMMIT: "commit_called",
-        k.E_PROCESSED: "processed",
-        k.E_ACKNOWLEDGE: "acknowledge",
-        k.E_CONSUMER_COMMIT: "consumer_commit_called",
-        k.E_ACCEPT: "accept",
-        k.E_ARRIVE: "arrive",
-        k.E_CONFIRMED: "confirmed",
-        k.E_BY_RANGE: "confirmed_by_range",
-        k.E_COMMIT_RETURNED: "commit_returned",
-        k.E_CONSUMER_COMMIT_RETURNED: "consumer_commit_returned",
+        k.E_COMMIT: Event.COMMIT_CALLED,
+        k.E_PROCESSED: Event.PROCESSED,
+        k.E_ACKNOWLEDGE: Event.ACKNOWLEDGE,
+        k.E_CONSUMER_COMMIT: Event.CONSUMER_COMMIT_CALLED,
+        k.E_ACCEPT: Event.ACCEPT,
+        k.E_ARRIVE: Event.ARRIVE,
+        k.E_CONFIRMED: Event.CONFIRMED,
+        k.E_BY_RANGE: Event.CONFIRMED_BY_RANGE,
+        k.E_COMMIT_RETURNED: Event.COMMIT_RETURNED,
+        k.E_CONSUMER_COMMIT_RETURNED: Event.CONSUMER_COMMIT_RETURNED,
     }
 )
 _OF_A_PRODUCER: Final = (Role.PRODUCER, Role.WINDOW, Role.UNCONFIRMED)
@@ -144,7 +143,7 @@ class _Run:
 
     def _lists_used(self) -> dict[int, int]:
         """The broadcasts that somebody hears: those of events that happen here, and those of the links."""
-        happening = [e for e in self._model.events.values() if e.agent in {*WAYS, _APPLICATION}]
+        happening = [e for e in self._model.events.values() if e.agent in {*WAYS, Agent.APPLICATION}]
         used = [b.number for event in happening for b, _ in event.broadcasts]
         used += [self._model.all_copies(scope).number for scope in ("producer", "consumer")]
         return {number: place for place, number in enumerate(sorted(set(used)))}

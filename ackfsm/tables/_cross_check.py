@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ackfsm.tables._conditions import Condition, parse_condition
 from ackfsm.tables._machine import IndexKind, Machine, Relation
+from ackfsm.tables._needed import check_needed_names
 from ackfsm.tables._seeds import check_seeds
 from ackfsm.tables._source import Document
 from ackfsm.tables._sources import check_sources, texts_under
@@ -56,8 +57,9 @@ class _Check:
     ) -> None:
         self.specification = specification
         named = {document.name: document for document in documents}
-        self.events, self.sources, self.conditions, self.promises, self.guarantees = (
-            named[f"spec/{name}.yaml"] for name in ("events", "sources", "conditions", "promises", "guarantees")
+        self.events, self.sources, self.conditions, self.promises, self.guarantees, self.recording = (
+            named[f"spec/{name}.yaml"]
+            for name in ("events", "sources", "conditions", "promises", "guarantees", "recording")
         )
         self.claims, self.execution, self.seeds = (beside[name] for name in ("claims", "execution", "seeds"))
         self.documents = [*documents, *(document for document in beside.values() if document)]
@@ -74,7 +76,9 @@ class _Check:
         self._nothing_unused(self.conditions, self._used_conditions(), "condition", "no row reads it")
         self._promises_made()
         self._guarantees_name_monitors()
+        self._recording_names_states()
         self._decisions_have_sources()
+        check_needed_names(self.specification, {document.name: document for document in self.documents})
         self._nothing_unused(
             self.sources, check_sources(self.documents, self.specification.sources), "source", "nothing cites it"
         )
@@ -88,6 +92,15 @@ class _Check:
         for event, data in self.events.data.items():
             if "group" in data and data["group"] not in named:
                 raise self.events.error((event, "group"), f"no row is for the group {data['group']}; delete it here")
+
+    def _recording_names_states(self) -> None:
+        for row in self.specification.recording.signs.values():
+            for name, states in row.stays_away.items():
+                machine = self.specification.machines.get(name)
+                missing = states - set(machine.states if machine else ())
+                if missing:
+                    sentence = f"{name} has no state {min(missing)!r}, or is no machine; name one of machines/"
+                    raise self.recording.error(("signs", row.name, "stays_away"), sentence)
 
     def _decisions_have_sources(self) -> None:
         """Require a source for each choice between rows, and for each error that an application sees."""

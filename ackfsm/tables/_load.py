@@ -83,6 +83,7 @@ class _Loader:
             factors=self._read_factors(),
             timing=read_timing(self._read("timing.yaml", "timing"), self.conditions),
             digest=self._digest(),
+            directory=self.directory,
         )
         if not self.validated:
             snippets = [f"snippets/{file.stem}" for file in sorted(self.directory.glob("snippets/*.yaml"))]

@@ -142,7 +142,7 @@ class SignRow:
         doubts: signs of which it is not sure any more that they tell of a message that has this one.
         unwritten: what may have happened just before without a line; with ``last_words`` all that the side is told.
         then, then_where: what the client may do next without a line, and the condition of that.
-        stays_away: a state in which no machine of the message is; empty if any may be.
+        stays_away: by machine the states in none of which it is.
         free: reasons why its events need no line, and its lines tell nothing.
         sets: settings of a message that has it, each with the condition of that.
         wants, undecided: the condition without which nothing is decided of the message, and why, a clause.
@@ -171,7 +171,7 @@ class SignRow:
     last_words: bool
     then: frozenset[str]
     then_where: Condition
-    stays_away: str
+    stays_away: Mapping[str, frozenset[str]]
     free: tuple[Reason, ...]
     sets: tuple[tuple[Condition, Mapping[str, Any]], ...]
     wants: Condition
@@ -202,12 +202,14 @@ class Recording:
 
     Attributes:
         signs: the rows by name, in the order of the table, which is that of their codes.
+        by_library: the condition under which no call of the application acknowledges.
         in_transaction: the settings of a message that was sent or handed over in a transaction.
         untold: optional events that happen without a line; those that need a second message with ``True``.
         not_awaited: events that a message at rest does not wait for.
     """
 
     signs: Mapping[str, SignRow]
+    by_library: Condition
     in_transaction: Mapping[str, Any]
     untold: Mapping[str, bool]
     not_awaited: frozenset[str]
@@ -281,6 +283,7 @@ class _Reader:
             self._known(("not_awaited", name), [name])
         return Recording(
             signs=MappingProxyType(signs),
+            by_library=self._where(("by_library",), data["by_library"]),
             in_transaction=self._settings(("in_transaction",), data["in_transaction"]),
             untold=MappingProxyType({name: row["between_messages"] for name, row in data["untold"].items()}),
             not_awaited=frozenset(data["not_awaited"]),
@@ -334,7 +337,7 @@ class _Reader:
             last_words=last_words,
             then=frozenset(named("then")),
             then_where=self._where((*path, "then_where"), data.get("then_where")),
-            stays_away=data.get("stays_away", ""),
+            stays_away=MappingProxyType({name: frozenset(its) for name, its in data.get("stays_away", {}).items()}),
             free=self._reasons((*path, "free"), data.get("free", ())),
             sets=self._sets((*path, "sets"), data.get("sets", ())),
             wants=self._where((*path, "wants", "condition"), wants["condition"]),

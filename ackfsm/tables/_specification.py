@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ackfsm.tables import names
 from ackfsm.tables._conditions import BOUND_SETTINGS, Condition
 from ackfsm.tables._events import Event
 from ackfsm.tables._forms import form_of, schema_of, shipped_tables
@@ -80,7 +81,8 @@ class Promise:
 class Specification:
     """All tables of ``spec/``, read and checked.  Immutable.
 
-    ``digest`` is a hash of the tables, ``profile_files`` has the files of profiles that do not ship with them.
+    ``directory`` is where the tables are, ``digest`` a hash of them; ``profile_files`` has the files of profiles that
+    do not ship with them.
     """
 
     machines: Mapping[str, Machine]
@@ -97,6 +99,7 @@ class Specification:
     factors: tuple[Factor, ...]
     timing: Timing
     digest: str
+    directory: Path
     profile_files: Mapping[str, Path] = dataclasses.field(default_factory=dict)
 
     def with_profile(self, file: Path) -> Specification:
@@ -389,7 +392,7 @@ def _names() -> str:
 _MOST_OPEN = 2**31 - 1
 """So many open sends no process holds, so that a window of so many never fills."""
 
-_SENDS_AGAIN = "outcome_forgotten"
+_SENDS_AGAIN = names.Event.OUTCOME_FORGOTTEN
 """The action of an application that sends a message again although nothing does so for it."""
 
 

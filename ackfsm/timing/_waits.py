@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ackfsm.tables import Rule, Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import Configuration
 
 __all__ = ["Waits", "waits_of"]
@@ -64,16 +65,16 @@ def waits_of(specification: Specification, configuration: Configuration) -> Wait
         window=1 if next_send_after == "answer" else _window(configuration),
         threshold=configuration.confirm_threshold if answered_at_threshold else None,
         has_timer=configuration.confirm_timer,
-        completes_first=holds("completes_transacted_sends"),
+        completes_first=holds(Condition.COMPLETES_TRANSACTED_SENDS),
         send_after_sync=after_sync["send"],
         commit_after_sync=after_sync["commit"],
         acknowledge_after_sync=after_sync["acknowledge"],
         settled_by=_first(rows.settled_by, environment),
-        waits_for_acknowledged=holds("confirms_acks"),
-        acknowledged_first=holds("acks_before_delivery"),
+        waits_for_acknowledged=holds(Condition.CONFIRMS_ACKS),
+        acknowledged_first=holds(Condition.ACKS_BEFORE_DELIVERY),
         prefetch=configuration.prefetch or None,
-        freed_on_delivery=holds("credit_freed_on_delivery"),
-        is_journalled=holds("journalled"),
+        freed_on_delivery=holds(Condition.CREDIT_FREED_ON_DELIVERY),
+        is_journalled=holds(Condition.JOURNALLED),
     )
 
 

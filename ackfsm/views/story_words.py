@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ackfsm.history_format import Event
-from ackfsm.tables import Specification
+from ackfsm.tables import Specification, names
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, quoted
 from ackfsm.verify import Chapter, Contradicted, FaultSpan, Found, Moment, Story, WhyNot
@@ -294,11 +294,11 @@ def _is_same(story: Story, why: Contradicted, label: str) -> bool:
     if why.line is None or told is None or told.event is not Event.DELIVERED:
         return False
     if why.beside is not None:  # whether it was flagged is a matter of that message alone
-        return label.startswith("delivered_") and f" of {quoted(why.message, 64)}" in label
+        return label.startswith(tuple(_EVENTS.values())) and f" of {quoted(why.message, 64)}" in label
     return label.split(" ", maxsplit=1)[0] == _EVENTS["flagged" in told.told]
 
 
-_EVENTS: Final = {True: "delivered_flagged", False: "delivered_clear"}
+_EVENTS: Final = {True: names.Event.DELIVERED_FLAGGED, False: names.Event.DELIVERED_CLEAR}
 """What the tables call a delivery, by whether it is flagged."""
 
 _ALLOWED: Final = 4

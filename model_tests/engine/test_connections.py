@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ackfsm.engine import Broker, BrokerStopped, IllegalStateException, Message, OutcomeUnknown, Shuffled, Timed
-from ackfsm.engine.core.names import FRAMES
+from ackfsm.tables.names import FRAMES
 from model_tests.support.engine.brokers import broker_of, fill, received
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.engine.refinement import Refinement

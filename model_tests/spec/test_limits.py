@@ -53,17 +53,21 @@ def test_what_has_used_up_its_attempts_ends_as_the_vendor_says(
 ) -> None:
     answer = asked(profile, {**chosen, "max_delivery_attempts": 2}, **CRASHES)
     assert {name for name in ENDS if answer.ends[name].reachable} == {end}
-    assert not answer.findings[Anomaly.UNPROCESSED].reachable, "it does not wait in its queue"
+    assert answer.findings[Anomaly.UNPROCESSED].reachable is ((profile, chosen) == ("qpid-jms", {})), (
+        "it waits in its queue"
+    )
     assert not answer.findings[Anomaly.STUCK].reachable
     assert not answer.findings[Anomaly.OVER_DELIVERED].reachable
     assert not answer.violations
 
 
-def test_what_a_client_turns_away_at_its_limit_waits_until_the_broker_dead_letters_it() -> None:
-    """Where the broker has no limit of its own, the queue keeps it for other consumers."""
+def test_what_a_client_turns_away_at_its_limit_is_dead_lettered_or_kept_for_other_consumers() -> None:
+    """AMQP 1.0 leaves it to the broker."""
     chosen: dict[str, object] = {"max_delivery_attempts": 2}
     steps = [event.name for event in asked("qpid-jms", chosen, **CRASHES).ends["dead_lettered_unprocessed"].steps]
     assert steps.index("turned_away_at_limit") < steps.index("dead_lettered")
+    waits = [event.name for event in asked("qpid-jms", chosen, **CRASHES).findings[Anomaly.UNPROCESSED].steps]
+    assert waits.index("turned_away_at_limit") < waits.index("kept_for_others")
     kept = asked("qpid-jms", chosen, **CRASHES, without=frozenset({"dead_lettered"}))
     assert not any(kept.ends[name].reachable for name in ENDS)
     assert kept.findings[Anomaly.UNPROCESSED].reachable, "it waits in its queue"
@@ -83,6 +87,27 @@ def test_what_a_client_turns_away_at_its_limit_waits_until_the_broker_dead_lette
 def test_what_is_rejected_ends_there_too(profile: str, chosen: dict[str, object], end: str) -> None:
     answer = asked(profile, chosen, actions=frozenset({"settle_rejected"}), max_faults=0)
     assert {name for name in ENDS if answer.ends[name].reachable} == {end}
+
+
+def test_what_an_application_turns_away_is_dead_lettered_or_kept_for_other_consumers() -> None:
+    answer = asked("qpid-jms", INDIVIDUAL, actions=frozenset({"settle_undeliverable"}), max_faults=0)
+    assert {name for name in ENDS if answer.ends[name].reachable} == {"dead_lettered_unprocessed"}
+    assert answer.findings[Anomaly.UNPROCESSED].reachable
+    assert not answer.findings[Anomaly.STUCK].reachable
+
+
+def test_what_is_rejected_over_amqp_is_dead_lettered_or_destroyed() -> None:
+    answer = asked("qpid-jms", INDIVIDUAL, actions=frozenset({"settle_rejected"}), max_faults=0)
+    assert {name for name in ENDS if answer.ends[name].reachable} == ENDS
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_a_broker_that_dead_letters_what_was_turned_away_is_not_accused(limit: int, tmp_path: Path) -> None:
+    text = "p send m1; p confirmed m1; c delivered m1 clear; c failed m1 outcome=undeliverable; b dead_lettered m1"
+    lines = [event | {"t": event["t"] * 10**9, "queue": "q"} for event in events_of(f"{text}; n drained")]
+    chosen = shipped().configure("qpid-jms", {**INDIVIDUAL, "max_delivery_attempts": limit})
+    findings = verify.examine(verify.read(write(lines, tmp_path / "h")), shipped(), chosen)
+    assert verify.verdict(findings, shipped()).verdict is Verdict.VALID
 
 
 def test_what_one_consumer_turns_away_stays_in_its_queue_and_later_messages_pass_it() -> None:

@@ -6,9 +6,9 @@ a :class:`BoundEvent` and with the :class:`Copy` or :class:`Link` to which it ha
 
 from ackfsm.engine.core.instances import Copy, Link, MachineGroup, ReceiverLink, SenderLink
 from ackfsm.engine.core.model import BoundEvent, EngineModel, Role
-from ackfsm.engine.core.names import Agent, Event, Machine
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.engine.core.stepper import Observer
+from ackfsm.tables.names import Agent, Event, Machine
 
 __all__ = [
     "Agent",

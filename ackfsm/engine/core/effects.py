@@ -10,7 +10,11 @@ from ackfsm.engine.core.host import Host
 from ackfsm.engine.core.instances import Copy, Link, Outcome, Queue, ReceiverLink, SenderLink
 from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import Role
-from ackfsm.engine.core.names import (
+from ackfsm.engine.core.outages import Outages
+from ackfsm.engine.core.queues import Queues
+from ackfsm.engine.core.stepper import Effect
+from ackfsm.engine.core.table import SendOutcome
+from ackfsm.tables.names import (
     Condition,
     ConsumerSession,
     ConsumerTransaction,
@@ -20,10 +24,6 @@ from ackfsm.engine.core.names import (
     Machine,
     Record,
 )
-from ackfsm.engine.core.outages import Outages
-from ackfsm.engine.core.queues import Queues
-from ackfsm.engine.core.stepper import Effect
-from ackfsm.engine.core.table import SendOutcome
 from ackfsm.terms import Configuration
 
 __all__ = ["EventEffects"]

@@ -12,12 +12,12 @@ from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.engine.core.links import Links
 from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import EngineModel, Role
-from ackfsm.engine.core.names import IN_QUEUE, Agent, Entry, Event, Machine, Process
 from ackfsm.engine.core.outages import Outages
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.engine.core.stepper import Stepper
 from ackfsm.journal import Journal
+from ackfsm.tables.names import IN_QUEUE, Agent, Entry, Event, Machine, Process
 from ackfsm.terms import Configuration
 
 __all__ = ["Engine"]

@@ -12,7 +12,7 @@ from ackfsm.engine.core.automaton import REFUSED, UNKNOWN, Column
 from ackfsm.engine.core.host import ConsumerHost, SessionHost
 from ackfsm.engine.core.index import PLACE_BITS, CopyIndex, IndexScope
 from ackfsm.engine.core.model import Automaton, Broadcast, Role, StateFacts
-from ackfsm.engine.core.names import CLIENT_SIDE
+from ackfsm.tables.names import CLIENT_SIDE
 from ackfsm.terms import Configuration, DeliveryMode
 
 __all__ = [

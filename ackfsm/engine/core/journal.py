@@ -9,10 +9,10 @@ from ackfsm.engine.core.codec import pack
 from ackfsm.engine.core.errors import BrokerStopped, JMSException, JournalInconsistent
 from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import SCOPES, Automaton, BoundEvent
-from ackfsm.engine.core.names import Agent, Event, Machine, Record, Redelivery
 from ackfsm.engine.core.stepper import Effect, Stepper
 from ackfsm.journal import ATTEMPTS, Crashable, Journal, JournalFailure, Kind, Live
 from ackfsm.tables import EventRef, RowKind
+from ackfsm.tables.names import Agent, Event, Machine, Record, Redelivery
 
 __all__ = ["UNDONE", "JournalAdapter"]
 

@@ -14,8 +14,8 @@ from ackfsm.engine.core.instances import (
     SessionEnd,
 )
 from ackfsm.engine.core.model import Role
-from ackfsm.engine.core.names import Event
 from ackfsm.engine.core.stepper import Stepper
+from ackfsm.tables.names import Event
 from ackfsm.terms import Configuration, DeliveryMode
 
 __all__ = ["Links"]

@@ -16,9 +16,9 @@ from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.engine.core.links import Links
 from ackfsm.engine.core.macrosteps import FollowUp, MacroSteps, Step, StepRequest
 from ackfsm.engine.core.model import BoundEvent, IndexRelation, Role, StateFacts
-from ackfsm.engine.core.names import FRAMES, Agent, Event
 from ackfsm.engine.core.scheduler import Scheduler, Shuffled
 from ackfsm.engine.core.stepper import Effect, Stepper
+from ackfsm.tables.names import FRAMES, Agent, Event
 
 __all__ = ["RunLoop"]
 

@@ -15,8 +15,8 @@ from typing import Protocol, TypeAlias
 from ackfsm.engine.core.index import CopyIndex
 from ackfsm.engine.core.instances import Binding, Copy
 from ackfsm.engine.core.model import BoundEvent, Broadcast, IndexRelation, StateFacts
-from ackfsm.engine.core.names import Agent
 from ackfsm.engine.core.stepper import Effect, Stepper, StepRecorder
+from ackfsm.tables.names import Agent
 
 __all__ = ["FollowUp", "HandOff", "MacroSteps", "Step", "StepRequest", "SyncPoint"]
 

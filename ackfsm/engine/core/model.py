@@ -15,10 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ackfsm.engine.core.automaton import LazyProduct
-from ackfsm.engine.core.names import Agent, Condition, Event
-from ackfsm.engine.core.names import Machine as Name
 from ackfsm.engine.core.table import ExecutionTable, read_execution
-from ackfsm.tables import EventRef, Fsm, IndexKind, Machine, Relation, RowKind, Specification
+from ackfsm.tables import EventRef, Fsm, IndexKind, Machine, Relation, RowKind, Specification, names
+from ackfsm.tables.names import Agent, Condition, Event
 from ackfsm.terms import Configuration, Fault
 
 __all__ = ["SCOPES", "BoundEvent", "Broadcast", "EngineModel", "IndexRelation", "Role", "StateFacts"]
@@ -51,7 +50,7 @@ SCOPES = ("producer", "queue", "consumer", "broker")
 
 _MANY = 3
 """More messages than two, and several sessions: rows that ask no more of the number."""
-_ACKNOWLEDGING = (Name.DELIVERY, Name.ACK_CALL)
+_ACKNOWLEDGING = (names.Machine.DELIVERY, names.Machine.ACK_CALL)
 """The machines in which an acknowledging call waits: before the delivery, and after it."""
 
 _DELIVERY_CALLS = (Event.DELIVERED_CLEAR, Event.DELIVERED_FLAGGED, Event.ACKNOWLEDGE)
@@ -324,9 +323,10 @@ class EngineModel:
                 indexed_under=tuple(indexed),
                 enabled=enabled,
                 agents=frozenset(event.agent for event in enabled),
-                send_pending=refuses(states, Name.PUBLICATION, EventRef(Event.SEND, Relation.LATER)),
+                send_pending=refuses(states, names.Machine.PUBLICATION, EventRef(Event.SEND, Relation.LATER)),
                 ack_pending=any(
-                    refuses(states, name, EventRef(Event.RECOVER)) for name in (Name.DELIVERY, Name.ACK_CALL)
+                    refuses(states, name, EventRef(Event.RECOVER))
+                    for name in (names.Machine.DELIVERY, names.Machine.ACK_CALL)
                 ),
                 dispatch_event=next((event for event in enabled if event.agent == Agent.QUEUE), None),
                 delivery_event=next((event for event in allowed if event.name != Event.ACKNOWLEDGE), None),
@@ -337,7 +337,7 @@ class EngineModel:
 
         at = {machine.name: i for i, machine in enumerate(machines)}
         overtaking = _signal(self.events[Event.DELIVERED_CLEAR].number, IndexRelation.LATER)
-        calls = [self.events[name] for name in _DELIVERY_CALLS] if Name.DELIVERY in at else []
+        calls = [self.events[name] for name in _DELIVERY_CALLS] if names.Machine.DELIVERY in at else []
 
         def refuses(states: tuple[str, ...], machine: str, ref: EventRef) -> bool:
             return machine in at and fsms[at[machine]].rows[states[at[machine]], ref].kind is RowKind.REFUSE

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from ackfsm.engine.core.host import NEMESIS, Host, SessionHost
 from ackfsm.engine.core.instances import Link, SessionLink
-from ackfsm.engine.core.names import Event
+from ackfsm.tables.names import Event
 
 __all__ = ["Outages"]
 

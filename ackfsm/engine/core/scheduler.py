@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Protocol, runtime_checkable
 
-from ackfsm.engine.core.names import FRAMES, Agent
+from ackfsm.tables.names import FRAMES, Agent
 
 __all__ = ["AtOnce", "Scheduler", "Shuffled", "Timed"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.engine.core.names import CLIENT_SIDE, FRAMES, AckFrom, Event, check_names
 from ackfsm.tables import ALWAYS, Condition, Document, Specification, parse_condition, read_form
+from ackfsm.tables.names import CLIENT_SIDE, FRAMES, AckFrom, Event
 from ackfsm.terms import Configuration
 
 __all__ = ["AgentRow", "Decision", "ExecutionTable", "JournalAction", "JournalRecord", "SendOutcome", "read_execution"]
@@ -106,9 +106,9 @@ def read_execution(
     """Read and check the file against ``specification``; ``roles`` are the groups in the order that is needed.
 
     Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: a machine in no group or in two, an event
-    without an agent, names that do not exist, or that the engine needs and the tables do not have.
+    without an agent, or names that do not exist.
     """
-    document = read_form("execution.yaml", "execution", directory)
+    document = read_form("execution.yaml", "execution", directory or specification.directory)
     return _Reader(document, specification).table(roles)
 
 
@@ -125,7 +125,6 @@ class _Reader:
             raise self.document.error(("groups",), f"the groups are not {', '.join(roles)}, in this order; restore it")
         agents = {name: tuple(_as_list(agent["events"])) for name, agent in self.data["agents"].items()}
         self._check_partition("agents", agents, [*self.specification.events], ())
-        check_names(self.specification, agents)
         return ExecutionTable(
             groups=MappingProxyType(groups),
             belongs_to=MappingProxyType({name: group["belongs_to"] for name, group in self.data["groups"].items()}),

@@ -17,6 +17,7 @@ from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Fact, Of, Side, Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import (
     Configuration,
     Consumption,
@@ -59,14 +60,11 @@ _MOST_FOLLOWED: Final = 200
 ENDS_WITH_THE_LAST: Final = frozenset({Destination.NON_DURABLE_SUBSCRIPTION})
 """What is there as long as one of its consumers is, so that the others count although they have not had the message."""
 
-_BY_THE_LIBRARY: Final = ("acks_automatically", "acks_before_delivery", "acks_lazily", "settled_on_dispatch")
-"""Conditions under which no call of the application acknowledges: what is written of it is near the moment only."""
-
 
 def acknowledges_by_library(specification: Specification, configuration: Configuration) -> bool:
     """Whether no call of the application acknowledges."""
     environment = specification.environment(configuration)
-    return any(specification.conditions[name].holds(environment) for name in _BY_THE_LIBRARY)
+    return specification.recording.by_library.holds(environment)
 
 
 _JOURNAL: Final = (Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED)
@@ -288,7 +286,7 @@ class Judge:
         self._may_hold_several = not self._by_library or configuration.consumption is Consumption.RECEIVE
         """Whether an application may have another message before it is done with one; a listener, which the library
         calls and acknowledges for, may not (JMS 6.2.5)."""
-        self._transacted = specification.conditions["transacted"].holds(environment)
+        self._transacted = specification.conditions[Condition.TRANSACTED].holds(environment)
         self._forgotten = 0
         self.searches = 0
         """How many times a life was held to a network."""

@@ -123,11 +123,11 @@ class States:
         enabled = self._successors.enabled(self._rows(states), range(len(self.network.events)))
         return frozenset(np.flatnonzero(enabled.any(axis=0)).tolist())
 
-    def has(self, state: int, name: str) -> bool:
-        """Whether some machine is in the state of that name."""
+    def is_in(self, state: int, names: Mapping[str, frozenset[str]]) -> bool:
+        """Whether some machine is in one of the states that stand under its name."""
         row = self._rows([state])[0].tolist()
         return any(
-            name in instance.fsm.states and instance.fsm.states[number] == name
+            instance.fsm.states[number] in names.get(instance.fsm.name, ())
             for instance, number in zip(self.network.instances, row, strict=True)
         )
 
@@ -292,7 +292,7 @@ class Observer:
 
     def _at_rest(self, belief: Belief, row: SignRow) -> Belief:
         due = self._states.after(belief, self._due)
-        return frozenset(state for state in belief if not due[state] and not self._states.has(state, row.stays_away))
+        return frozenset(state for state in belief if not due[state] and not self._states.is_in(state, row.stays_away))
 
     def _events(self, row: SignRow, sign: Sign) -> frozenset[int]:
         names = {*self._told(row), *(event for name, event in self._hearing.also if name == row.name)}

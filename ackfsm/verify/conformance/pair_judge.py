@@ -7,6 +7,7 @@ from typing import Final
 
 from ackfsm.history_format import Event
 from ackfsm.tables import Certainty, Fact, Of, Side, Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lives import Facts, Lived
@@ -85,7 +86,7 @@ class PairJudge(Judge):
 
         What comes again may do so in any order, as if it waited for its own time; that is tried last.
         """
-        covers = self.holds("ack_covers_earlier", self.of_mode(lived.mode))
+        covers = self.holds(Condition.ACK_COVERS_EARLIER, self.of_mode(lived.mode))
         life, observer = self._covered_once(lived.life) if covers else lived.life, self.who_hears(lived)
         if self._may_come_in_another_order(lived) and self.contradiction(life, observer) is not None:
             return life, self.who_hears(lived, {"redelivery_delay": True})
@@ -98,7 +99,7 @@ class PairJudge(Judge):
         """
         found = super().heard(lived, configuration)
         names = names_of_each(lived.life)
-        returns = () if self.holds("confirms_plain_sends", configuration) else _OUTCOMES_OF_CALLS
+        returns = () if self.holds(Condition.CONFIRMS_PLAIN_SENDS, configuration) else _OUTCOMES_OF_CALLS
         unheard = [each.union(returns) for each in found.unheard]
         if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
             unheard = [each - {Event.RESEND.value} for each in unheard]

@@ -11,6 +11,7 @@ from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, distinct_pairs
 from ackfsm.history.victims import fault_lines
 from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.tables import names
 from ackfsm.terms import Fault
 
 __all__ = [
@@ -21,7 +22,7 @@ __all__ = [
     "inferred_actions",
 ]
 
-RECOVER = "recover"
+RECOVER = names.Event.RECOVER
 """The application recovers its session, rolls back (or its commit is rolled back), or closes it of its own will."""
 
 _RECOVERING_SESSIONS = (Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
@@ -31,7 +32,7 @@ _SENDS = (Event.SEND, Event.RESEND)
 
 _DONE = (Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)
 
-TAKEN_ELSEWHERE = "taken_elsewhere"
+TAKEN_ELSEWHERE = names.Event.TAKEN_ELSEWHERE
 """Another consumer of the queue was sent messages, and its session broke before its application had seen them."""
 
 

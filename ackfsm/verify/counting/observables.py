@@ -20,6 +20,7 @@ from ackfsm.history.columns import ABSENT, event_code
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE
 from ackfsm.history_format import EVENTS, Event
+from ackfsm.tables import names
 
 __all__ = ["OBSERVABLES", "SHOWN_AS", "Observable", "Stream", "covering_acks", "expand", "observable_code"]
 
@@ -31,28 +32,28 @@ class Observable(StrEnum):
     ``send_in_transaction`` that it also is, and a ``producer_crash`` after the send that it leaves open.
     """
 
-    SEND = "send"
-    RESEND = "resend"
-    SEND_IN_TRANSACTION = "send_in_transaction"
-    CONFIRMED = "confirmed"
-    REJECTED = "rejected"
-    IN_DOUBT = "in_doubt"
-    COMMIT_CALLED = "commit_called"
-    COMMITTED = "committed"
+    SEND = names.Event.SEND
+    RESEND = names.Event.RESEND
+    SEND_IN_TRANSACTION = names.Event.SEND_IN_TRANSACTION
+    CONFIRMED = names.Event.CONFIRMED
+    REJECTED = names.Event.REJECTED
+    IN_DOUBT = names.Event.IN_DOUBT
+    COMMIT_CALLED = names.Event.COMMIT_CALLED
+    COMMITTED = names.Event.COMMITTED
     COMMIT_IN_DOUBT = "commit_in_doubt"
     ROLLED_BACK = "rolled_back"
-    DELIVERED_CLEAR = "delivered_clear"
-    DELIVERED_FLAGGED = "delivered_flagged"
-    PROCESSED = "processed"
+    DELIVERED_CLEAR = names.Event.DELIVERED_CLEAR
+    DELIVERED_FLAGGED = names.Event.DELIVERED_FLAGGED
+    PROCESSED = names.Event.PROCESSED
     FAILED = "failed"
-    ACKNOWLEDGE = "acknowledge"
-    ACKNOWLEDGED = "acknowledged"
-    ACK_IN_DOUBT = "ack_in_doubt"
-    EXPIRED = "expired"
-    DEAD_LETTERED = "dead_lettered"
-    PRODUCER_CRASH = "producer_crash"
-    SYNC_RECORD = "sync_record"
-    RETURNED = "returned"
+    ACKNOWLEDGE = names.Event.ACKNOWLEDGE
+    ACKNOWLEDGED = names.Event.ACKNOWLEDGED
+    ACK_IN_DOUBT = names.Event.ACK_IN_DOUBT
+    EXPIRED = names.Event.EXPIRED
+    DEAD_LETTERED = names.Event.DEAD_LETTERED
+    PRODUCER_CRASH = names.Event.PRODUCER_CRASH
+    SYNC_RECORD = names.Event.SYNC_RECORD
+    RETURNED = names.Event.RETURNED
 
 
 OBSERVABLES = tuple(Observable)

@@ -14,6 +14,7 @@ from typing import Final
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.tables import Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import AckScope, Anomaly, Configuration
 from ackfsm.text import in_words
 from ackfsm.verify.counting.machines import Machines
@@ -91,7 +92,7 @@ def missing_events(
     """
     missing = frozenset(map(str, unshown)).union(*(_OF_FIELDS.get(name, frozenset()) for name in unshown))
     if configuration is not None:
-        transacted = specification.conditions["transacted"].holds(specification.environment(configuration))
+        transacted = specification.conditions[Condition.TRANSACTED].holds(specification.environment(configuration))
         if not transacted:
             missing -= OF_TRANSACTIONS | {"transaction"}
     return missing

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ackfsm.tables import IndexKind, Monitor, Property, Relation, RowKind, Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
 from ackfsm.verify.counting.count import Prefetch
 from ackfsm.verify.counting.machines import Machines, Watcher, compile_watchers
@@ -117,7 +118,7 @@ def machines_of(specification: Specification, configuration: Configuration | Non
 
 def window_of(specification: Specification, configuration: Configuration) -> int | None:
     """The bound of unanswered sends of a session; ``None`` if there is none, or if plain sends are not confirmed."""
-    answered = specification.conditions["confirms_plain_sends"]
+    answered = specification.conditions[Condition.CONFIRMS_PLAIN_SENDS]
     return configuration.publish_window if answered.holds(specification.environment(configuration)) else None
 
 

@@ -22,6 +22,7 @@ from ackfsm.history.spelled import spelled_out
 from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
+from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, Consumption, Fault, ListenerException, OutcomeScope
 from ackfsm.verify.conformance.explain import Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
@@ -517,7 +518,7 @@ def _mixed(
 def _halved(this: _Examination, configuration: Configuration, decided: Conformance) -> Halved | None:
     """The transactions of which one side took effect alone, where the configuration has none of these."""
     environment = this.whole.specification.environment(configuration)
-    if not this.whole.specification.conditions["commit_waits_for_sync"].holds(environment):
+    if not this.whole.specification.conditions[Condition.COMMIT_WAITS_FOR_SYNC].holds(environment):
         return None
     found = halved_transactions(this.events, this.quiescence)
     held = np.isin(found.consumed, np.flatnonzero(decided.held)) & np.isin(found.sent, np.flatnonzero(decided.held))
@@ -605,7 +606,7 @@ def _keeps_what_failed(specification: Specification, configuration: Configuratio
     if configuration.consumption is Consumption.LISTENER:
         return configuration.listener_exception is ListenerException.NEXT_MESSAGE
     environment = specification.environment(configuration)
-    return not specification.conditions["offers_failed_and_rejected"].holds(environment)
+    return not specification.conditions[Condition.OFFERS_FAILED_AND_REJECTED].holds(environment)
 
 
 def _open_ends(

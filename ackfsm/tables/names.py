@@ -1,13 +1,13 @@
-"""The names of the tables that the engine refers to, checked when the tables are read."""
+"""The names of the tables that Python refers to: each stands here alone, and is checked when the tables are read.
+
+A name that the tables change is changed here too; Python elsewhere says ``Event.SEND``, never ``"send"``.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-
-from ackfsm.tables import Specification
-from ackfsm.terms import SpecError
 
 __all__ = [
     "CLIENT_SIDE",
@@ -28,6 +28,7 @@ __all__ = [
     "Entry",
     "Event",
     "Machine",
+    "Monitor",
     "Process",
     "Publication",
     "PublishFrame",
@@ -35,7 +36,6 @@ __all__ = [
     "Redelivered",
     "Redelivery",
     "Transaction",
-    "check_names",
 ]
 
 
@@ -87,6 +87,32 @@ class Event(enum.StrEnum):
     RECOVER_READY = "recover_ready"
     RECOVER_REMOVED = "recover_removed"
     RECOVER_LOST = "recover_lost"
+    CONSUMER_CANCEL = "consumer_cancel"
+    CONSUMER_RECOVER = "consumer_recover"
+    SEND_TIMED_OUT = "send_timed_out"
+    OUTCOME_FORGOTTEN = "outcome_forgotten"
+    POSTPONE = "postpone"
+    RETURNED = "returned"
+    LEASE_EXPIRED = "lease_expired"
+    SETTLE_RELEASED = "settle_released"
+    SETTLE_FAILED = "settle_failed"
+    SETTLE_UNDELIVERABLE = "settle_undeliverable"
+    SETTLE_REJECTED = "settle_rejected"
+    COMMIT_FAILED = "commit_failed"
+    CONSUMER_COMMIT_FAILED = "consumer_commit_failed"
+    ROLLBACK_RETURNED = "rollback_returned"
+    TRANSACTION_LOST = "transaction_lost"
+    COMMIT_RETURNED = "commit_returned"
+    CONSUMER_COMMIT_RETURNED = "consumer_commit_returned"
+    CONFIRMED = "confirmed"
+    CONFIRMED_BY_RANGE = "confirmed_by_range"
+    REJECTED = "rejected"
+    IN_DOUBT = "in_doubt"
+    COMMITTED = "committed"
+    EXPIRED = "expired"
+    TAKEN_ELSEWHERE = "taken_elsewhere"
+    WRITE_RECORD = "write_record"
+    SYNC_RECORD = "sync_record"
 
 
 class Machine(enum.StrEnum):
@@ -111,8 +137,9 @@ class Machine(enum.StrEnum):
     PRODUCER_LINK = "producer_link"
     CONSUMER_LINK = "consumer_link"
     CONSUMER_SESSION = "consumer_session"
-    PREFETCH = "prefetch"
     BROKER = "broker"
+    ACK_FRAME = "ack_frame"
+    RECOVERY = "recovery"
 
 
 class Publication(enum.StrEnum):
@@ -147,6 +174,9 @@ class Entry(enum.StrEnum):
 
     STAGED = "staged"
     COMMITTING = "committing"
+    DELAYED = "delayed"
+    SET_ASIDE = "set_aside"
+    FOR_OTHERS = "for_others"
     READY = "ready"
     DISPATCHED = "dispatched"
     ACKED_IN_TRANSACTION = "acked_in_transaction"
@@ -223,11 +253,35 @@ class Condition(enum.StrEnum):
     DIRECT = "direct"
     ACK_COVERS_LATER = "ack_covers_later"
     ACK_COVERS_EARLIER = "ack_covers_earlier"
+    ACKS_AUTOMATICALLY = "acks_automatically"
+    ACKS_BEFORE_DELIVERY = "acks_before_delivery"
+    ACKS_LAZILY = "acks_lazily"
+    SETTLED_ON_DISPATCH = "settled_on_dispatch"
+    STATES_OUTCOMES = "states_outcomes"
+    DROPPED_UNTOLD = "dropped_untold"
+    CONFIRMS_PLAIN_SENDS = "confirms_plain_sends"
+    CONFIRMS_ACKS = "confirms_acks"
+    COMMIT_WAITS_FOR_SYNC = "commit_waits_for_sync"
+    OFFERS_FAILED_AND_REJECTED = "offers_failed_and_rejected"
+    CREDIT_FREED_ON_DELIVERY = "credit_freed_on_delivery"
+    JOURNALLED = "journalled"
+
+
+class Monitor(enum.StrEnum):
+    """Machines of ``spec/properties``."""
+
+    BLOCKED_SEND = "blocked_send"
+    BLOCKED_ACKNOWLEDGE = "blocked_acknowledge"
+    OPEN_TRANSACTION = "open_transaction"
+    OPEN_CONSUMER_TRANSACTION = "open_consumer_transaction"
+    IN_FLIGHT = "in_flight"
 
 
 class Agent(enum.StrEnum):
     """Agents of ``spec/execution.yaml``."""
 
+    APPLICATION = "application"
+    LISTENER = "listener"
     LIBRARY = "library"
     PRODUCER_TO_BROKER = "producer_to_broker"
     BROKER_TO_PRODUCER = "broker_to_producer"
@@ -238,6 +292,7 @@ class Agent(enum.StrEnum):
     DISK = "disk"
     TIMER = "timer"
     RECOVERY = "recovery"
+    NEMESIS = "nemesis"
     NOT_IN_ENGINE = "not_in_engine"
 
 
@@ -294,34 +349,3 @@ IN_QUEUE = frozenset({Entry.READY}) | IN_FLIGHT
 
 CLIENT_SIDE = (Machine.DELIVERY, Machine.PROCESSING, Machine.ACK_CALL)
 """The machines of a copy that say what a session has to do with it."""
-
-
-def check_names(specification: Specification, agents: Collection[str]) -> None:
-    """Check that the tables have all names to which the engine refers; ``agents`` are those of the execution table.
-
-    Raises :class:`ackfsm.terms.SpecError` naming the file, the name and the remedy.
-    """
-    for file, kind, name, known in _required(specification, agents):
-        if name not in known:
-            raise SpecError(
-                f"{file}: there is no {kind} {name.value!r}, to which the engine refers; "
-                f"rename {type(name).__name__}.{name.name} in ackfsm/engine/core/names.py too"
-            )
-
-
-def _required(
-    specification: Specification, agents: Collection[str]
-) -> Iterator[tuple[str, str, enum.StrEnum, Collection[str]]]:
-    """The file that has each name, its kind, the name, and those that there are."""
-    for event in Event:
-        yield "spec/events.yaml", "event", event, specification.events
-    for condition in Condition:
-        yield "spec/conditions.yaml", "condition", condition, specification.conditions
-    for agent in Agent:
-        yield "spec/execution.yaml", "agent", agent, agents
-    for machine in Machine:
-        yield "spec/machines", "machine", machine, specification.machines
-    for machine, states in STATES.items():
-        table = specification.machines[machine]
-        for state in states:
-            yield table.file, f"state of {machine}", state, table.states
