@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ackfsm.tables._conditions import Condition, parse_condition
 from ackfsm.tables._machine import IndexKind, Machine, Relation
-from ackfsm.tables._needed import check_needed_names
 from ackfsm.tables._seeds import check_seeds
 from ackfsm.tables._source import Document
 from ackfsm.tables._sources import check_sources, texts_under
@@ -78,7 +77,6 @@ class _Check:
         self._guarantees_name_monitors()
         self._recording_names_states()
         self._decisions_have_sources()
-        check_needed_names(self.specification, {document.name: document for document in self.documents})
         self._nothing_unused(
             self.sources, check_sources(self.documents, self.specification.sources), "source", "nothing cites it"
         )

@@ -15,6 +15,7 @@ from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import read_guarantees
 from ackfsm.tables._liveness import LivenessProperty, Waiting, read_liveness
 from ackfsm.tables._machine import Machine, RowKind, read_machine, read_renamed
+from ackfsm.tables._needed import check_needed_names
 from ackfsm.tables._profiles import ProfileTable, read_profiles
 from ackfsm.tables._recording import Recording, read_recording
 from ackfsm.tables._source import Document, read_document
@@ -27,13 +28,16 @@ from ackfsm.terms import Anomaly, SpecError
 __all__ = ["load", "read_form"]
 
 
-def load(directory: Path | None = None, own: Iterable[Path] = ()) -> Specification:
+def load(directory: Path | None = None, own: Iterable[Path] = (), *, partial: bool = False) -> Specification:
     """Read and check ``spec/`` (the one that ships with the package, or ``directory``), and the profiles in ``own``.
 
+    Tables that are ``partial`` may lack names to which this package refers: they are for its readers, such as drawings
+    and searches, and not for its engine, nor for judging histories.
+
     Raises :class:`SpecError` naming file, line and remedy for whatever is wrong with a table:
-    a hole, an unknown or unused name, a row without reason, a condition that cannot be parsed.
+    a hole, an unknown, unused or missing name, a row without reason, a condition that cannot be parsed.
     """
-    specification = _Loader(directory or shipped_tables()).load()
+    specification = _Loader(directory or shipped_tables()).load(partial=partial)
     for file in own:
         specification = specification.with_profile(file)
     return specification
@@ -59,7 +63,7 @@ class _Loader:
         self.groups: Mapping[str, tuple[str, ...]] = {}
         self.documents: list[Document] = []
 
-    def load(self) -> Specification:
+    def load(self, *, partial: bool) -> Specification:
         sources = self._read("sources.yaml", "sources")
         events = self._read("events.yaml", "events")
         self.groups = read_groups(events)
@@ -90,7 +94,9 @@ class _Loader:
             forms = {name: name for name in ("claims", "execution", "seeds")} | dict.fromkeys(snippets, "snippets")
             beside = {name: self._beside(name, form) for name, form in forms.items()}
             check_tables(specification, self.documents, beside)
-            mark_validated(self.stamp)
+            if not partial:
+                check_needed_names(specification, [*self.documents, *filter(None, beside.values())])
+                mark_validated(self.stamp)
         return specification
 
     def _digest(self) -> str:

@@ -26,12 +26,12 @@ _Places: TypeAlias = Mapping[str, tuple[Document, tuple[str, ...]]]
 _PACKAGE = Path(__file__).parents[1]
 
 
-def check_needed_names(specification: Specification, documents: Mapping[str, Document]) -> None:
-    """Check each name that Python needs; ``documents`` are the tables by their names, that of execution if it is there.
+def check_needed_names(specification: Specification, documents: Iterable[Document]) -> None:
+    """Check each name that Python needs; ``documents`` are the tables, with ``execution.yaml`` if it is there.
 
     Raises :class:`SpecError` naming file and line, the name, who needs it and the remedy.
     """
-    for kind, needed, places in _kinds(specification, documents):
+    for kind, needed, places in _kinds(specification, {document.name: document for document in documents}):
         for name in needed:
             if name not in places:
                 raise _missing(kind, name, needed, places)

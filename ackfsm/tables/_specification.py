@@ -99,7 +99,7 @@ class Specification:
     factors: tuple[Factor, ...]
     timing: Timing
     digest: str
-    directory: Path
+    directory: Path = dataclasses.field(compare=False)
     profile_files: Mapping[str, Path] = dataclasses.field(default_factory=dict)
 
     def with_profile(self, file: Path) -> Specification:

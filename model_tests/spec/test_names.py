@@ -50,7 +50,7 @@ def test_a_needed_name_that_is_renamed_is_refused_with_file_line_and_room(kind: 
     documents = {**_documents()}
     specification = _renamed(shipped(), documents, kind, name)
     with pytest.raises(SpecError) as caught:
-        check_needed_names(specification, documents)
+        check_needed_names(specification, documents.values())
     member = f"{type(name).__name__}.{name.name}"
     told = re.fullmatch(
         rf".*/spec/[\w/]+\.yaml:\d+: there is no {kind} '{name}', to which Python refers \((?P<rooms>[\w/, ]+)\); "

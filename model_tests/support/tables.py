@@ -125,7 +125,7 @@ def small_spec(folder: Path, machines: str, events: str, properties: Mapping[str
         (folder / name).mkdir()
     for name, text in files.items():
         (folder / name).write_text(text + "\n", encoding="utf-8")
-    return tables.load(folder)
+    return tables.load(folder, partial=True)
 
 
 def values(key: str) -> tuple[StrEnum | bool | int | None, ...]:
