@@ -116,7 +116,7 @@ _FREE = all_names(shipped()) - needed_names() - reserved_words(shipped())
 """The names that nobody needs."""
 
 
-@pytest.mark.parametrize("name", ["commit_failed", "consumer_recover", "sync_record", "states_outcomes", "set_aside"])
+@pytest.mark.parametrize("name", ["commit_returned", "consumer_crash", "sync_record", "transacted", "set_aside"])
 def test_tables_that_rename_a_needed_name_everywhere_are_not_read(name: str, tmp_path: Path) -> None:
     folder = renamed_copy(tmp_path, {name})
     with pytest.raises(SpecError) as caught:

@@ -22,8 +22,10 @@ __all__ = ["SUFFIX", "all_names", "needed_names", "renamed_copy", "reserved_word
 SUFFIX = "_"
 """Short of every longer name, so that renamed names are in the order in which they were."""
 
-_NO_NAMES = frozenset({"means", "because", "source", "recorded", "line", "also", "counter"})
+_NO_NAMES = frozenset({"means", "because", "source", "recorded", "line", "life", "counter"})
 """What stands under these keys is prose, or a word of histories."""
+
+_CONDITIONS = frozenset({"when", "by_application", "where", "then_where", "late_where", "by_library", "condition"})
 
 _LEFT_OUT = ("claims.yaml", "seeds.yaml")
 """Tables that others may lack."""
@@ -95,7 +97,7 @@ def _edits(text: str, node: yaml.Node, old: set[str], key: str) -> Iterator[int]
             yield from _edits(text, each, old, key)
     else:
         begin, end = node.start_mark.index, node.end_mark.index
-        ends = _ends(text[begin:end], old, is_condition=key in {"when", "by_application"})
+        ends = _ends(text[begin:end], old, is_condition=key in _CONDITIONS)
         yield from (begin + at for at in ends)
 
 
