@@ -182,7 +182,7 @@ def main() -> None:
     os.environ["COLUMNS"] = "100"
     shutil.rmtree(asked.answers, ignore_errors=True)
     asked.answers.mkdir(parents=True)
-    for folder in sorted(asked.histories.iterdir()):
+    for folder in sorted(asked.histories.iterdir(), reverse=True):  # drawn ones take the longest
         text = json.dumps(_answers(folder, examining, spark=asked.spark))
         (asked.answers / f"{folder.name}.json").write_text(text)
         sys.stderr.write(".")
