@@ -141,6 +141,11 @@ class Findings:
     cost: Cost = dataclasses.field(default_factory=lambda: Cost(), compare=False)  # noqa: PLW0108 - it is defined below
 
     @property
+    def each(self) -> tuple[Findings, ...]:
+        """The findings of each configuration that judges messages."""
+        return tuple(part.findings for part in self.parts) or (self,)
+
+    @property
     def assumed(self) -> tuple[Fault, ...]:
         """The faults that may have happened although nobody recorded them."""
         return self.unrecorded.kinds if self.unrecorded is not None and self.unrecorded.assumed else ()

@@ -6,10 +6,10 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, Unpack
 
 import pyarrow as pa
 
@@ -17,13 +17,13 @@ from ackfsm.history.header import Header
 from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import read
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration, Fault
+from ackfsm.terms import Anomaly, Configuration
 from ackfsm.verify.counting.bins import bins_of
-from ackfsm.verify.findings.examine import Outcome, outcome_of
+from ackfsm.verify.findings.examine import Asked, How, Outcome, outcome_of
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.chunks import chunks_of
-from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
+from ackfsm.verify.folding.passes import Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Hashes
 from ackfsm.verify.results.picture import STORIES, Picture, picture_of
 from ackfsm.verify.results.stories import Stories
@@ -32,8 +32,6 @@ from ackfsm.verify.results.tables import (
     FirstMessage,
     PlainRows,
     ResultTables,
-    first_messages,
-    result_tables,
 )
 from ackfsm.verify.results.written import PlainPart, staged, write_rows
 
@@ -43,17 +41,14 @@ FOLDED_FROM: Final = 2_000_000
 """Histories of as many events are folded in chunks; fewer are examined at once."""
 
 
-def examine_path(  # noqa: PLR0913 - what is examined, and how
+def examine_path(
     path: str | Path,
     specification: Specification,
     configure: Callable[[Header | None], Configurations | Configuration | None],
     *,
-    skew: int | None = 0,
-    tells_processed: bool = False,
-    hold: bool = True,
-    assumed: Collection[Fault] = (),
     folded_from: int = FOLDED_FROM,
     workers: int | None = None,
+    **how: Unpack[How],
 ) -> Findings:
     """Count every anomaly that the history at ``path`` can show, as :func:`ackfsm.verify.examine` does.
 
@@ -62,17 +57,7 @@ def examine_path(  # noqa: PLR0913 - what is examined, and how
     ``configure`` gives the configuration for the history's header, or those of its queues.  Raises what
     :func:`ackfsm.verify.read` raises.
     """
-    return examination(
-        path,
-        specification,
-        configure,
-        skew=skew,
-        tells_processed=tells_processed,
-        hold=hold,
-        assumed=assumed,
-        folded_from=folded_from,
-        workers=workers,
-    ).findings
+    return examination(path, specification, configure, folded_from=folded_from, workers=workers, **how).findings
 
 
 def examination(  # noqa: PLR0913 - as :func:`examine_path`
@@ -80,13 +65,10 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
     specification: Specification,
     configure: Callable[[Header | None], Configurations | Configuration | None],
     *,
-    skew: int | None = 0,
-    tells_processed: bool = False,
-    hold: bool = True,
-    assumed: Collection[Fault] = (),
     folded_from: int | None = FOLDED_FROM,
     workers: int | None = None,
     binned: bool = False,
+    **how: Unpack[How],
 ) -> Examination:
     """As :func:`examine_path`, with what was decided of each message beside the findings.
 
@@ -94,22 +76,13 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
     folded can have a picture.
     """
     begun = time.process_time()
-    how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
     chunks = None if folded_from is None else chunks_of(path)
     if chunks is None or folded_from is None or chunks.size < folded_from:
         history = read(path)
-        unshown = history.header.cannot_show if history.header else ()
-        asked = Asked(specification=specification, configuration=configure(history.header), unshown=unshown, **how)
-        outcome = outcome_of(history, specification, asked.configuration, **how)
-        return Examination.of(outcome, asked, begun=begun)
-    unshown = chunks.header.cannot_show if chunks.header else ()
-    asked = Asked(
-        specification=specification,
-        configuration=configure(chunks.header),
-        unshown=unshown,
-        binned=binned,
-        **how,
-    )
+        asked = Asked(specification=specification, configuration=configure(history.header), **how)
+        return Examination.of(outcome_of(history, asked), asked, begun=begun)
+    how.setdefault("unshown", chunks.header.cannot_show if chunks.header else ())
+    asked = Asked(specification=specification, configuration=configure(chunks.header), binned=binned, **how)
     each = functools.partial(_in_threads, workers)
     outcome = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), each).outcome()
     return Examination.of(outcome, asked, chunks.load, each, begun=begun)
@@ -118,13 +91,6 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
 def _in_threads(workers: int | None, function: Callable[[Any], Any], arguments: Sequence[Any]) -> list[Any]:
     with ThreadPoolExecutor(workers or os.cpu_count()) as executor:
         return list(executor.map(function, arguments))
-
-
-class _How(TypedDict):
-    skew: int | None
-    tells_processed: bool
-    hold: bool
-    assumed: Collection[Fault]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -166,7 +132,7 @@ class Examination:
 
     def result_tables(self, result: Result) -> ResultTables:
         """What ``result``, the verdict on :attr:`findings`, says of each message that was kept in memory."""
-        return result_tables(self._outcome, result, self._asked.specification)
+        return ResultTables(self._outcome, result, self._asked.specification)
 
     def stories(self, result: Result) -> Stories:
         """What tells the story of a message; ``result`` is the verdict on :attr:`findings`.
@@ -193,7 +159,7 @@ class Examination:
 
     def first(self, result: Result) -> Mapping[Anomaly, FirstMessage]:
         """Of every anomaly that was found the first message that has it, unexplained ones first; no cause is sought."""
-        return first_messages(self._outcome, result, self._asked.specification)
+        return self.result_tables(result).first()
 
     def plain(self, result: Result) -> PlainRows:
         """What gives the rows of ``messages`` of those that were left out, chunk by chunk."""

@@ -16,7 +16,7 @@ from ackfsm.terms import Fault
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.results.lookup import Lookup
 
-__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "told_spans"]
+__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "recorded_spans", "told_spans"]
 
 
 class WhyNot(StrEnum):
@@ -95,7 +95,7 @@ class Beside:
 
 def told_spans(lookup: Lookup) -> tuple[FaultSpan, ...]:
     """Every fault of which a line tells, and every connection that one shows to have broken."""
-    return (*_recorded(lookup), *_broken(lookup.events))
+    return (*recorded_spans(lookup), *_broken(lookup.events))
 
 
 def fault_spans(  # noqa: PLR0913, PLR0917 - the message, and all that may explain it
@@ -128,7 +128,8 @@ def fault_spans(  # noqa: PLR0913, PLR0917 - the message, and all that may expla
     return tuple(sorted(found, key=lambda each: (each.since, each.fault, each.victims)))
 
 
-def _recorded(lookup: Lookup) -> Iterator[FaultSpan]:
+def recorded_spans(lookup: Lookup) -> Iterator[FaultSpan]:
+    """The faults that lines tell, each until its repair."""
     events, queues = lookup.events, lookup.events.names["queue"]
     for fault, repair in lookup.outages:
         row = fault.moment[0]

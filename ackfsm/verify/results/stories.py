@@ -22,14 +22,14 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
 from ackfsm.text import nearest, quoted, shown
 from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.findings.decided import Accusation, Decided
 from ackfsm.verify.findings.examine import Outcome
+from ackfsm.verify.findings.judgements import Accusation, Judgements
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.results.excuses import Beside, FaultSpan, WhyNot, fault_spans, told_spans
 from ackfsm.verify.results.lookup import Lookup
 from ackfsm.verify.results.moments import message_rows, moments_of
-from ackfsm.verify.results.tables import HeldAgainst, Judgement, ResultTables, result_tables
-from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
+from ackfsm.verify.results.tables import ResultTables
+from ackfsm.verify.results.told import Around, Chapter, Found, Open, Pending, Story
 
 __all__ = ["Stories"]
 
@@ -61,7 +61,7 @@ class Stories:
     @functools.cached_property
     def tables(self) -> ResultTables:
         """What was decided of each message."""
-        return result_tables(self.outcome, self.result, self.specification)
+        return ResultTables(self.outcome, self.result, self.specification)
 
     @property
     def _events(self) -> Events:
@@ -99,7 +99,7 @@ class Stories:
     def first(self, anomaly: Anomaly | None = None) -> Story | None:
         """The story of the first message with ``anomaly``, or any, unexplained ones first; ``None`` without one."""
         worst = self.tables.worst(anomaly)
-        return self.told(worst[0]) if worst else None
+        return self.told(int(worst[0])) if len(worst) else None
 
     def _code(self, name: str) -> int:
         code = self._lookup.codes.get(name)
@@ -115,37 +115,37 @@ class Stories:
 
     def told(self, message: int) -> Story:
         """The story of the message of that code."""
-        judgement, events = self._judgement(message), self._events
-        other, why = self._beside(message, judgement)
+        events = self._events
+        other, why = self._beside(message)
         messages = [message] if other is None else [message, other]
         names = {each: str(events.names["message"][each]) for each in messages}
-        drained = int(self._lookup.quiescence.drained[message]) if self._lookup.quiescence.judged[message] else None
-        stop = self._stop(judgement, drained)
+        stop = self._stop(message)
         first = self._chapter(message, names, stop)
-        faults = self._faults(message, first, judgement)
+        faults = self._faults(message, first)
         there = {each.row for each in faults if each.row is not None and each.why_not in _THERE}
         chapters = [self._chapter(message, names, stop, there)]
         chapters += [self._chapter(each, names, stop) for each in messages[1:]]
         moments = {moment.row: moment for chapter in reversed(chapters) for moment in chapter.moments}
-        part = self._part(message)
         return Story(
             history=self.result.findings.history,
             begun=self.begun,
             chapters=tuple(chapters),
             moments=tuple(moments[row] for row in sorted(moments)),
             faults=faults,
-            configuration=part,
+            configuration=self._judgements(message)[1],
             would_explain=self._would_explain(first),
             why_together=why,
             imported=self.result.findings.imported,
         )
 
-    def _judgement(self, message: int) -> Judgement:
-        """What was decided of ``message``; what is impossible beside it may be held against another one."""
-        judgement = self.tables.judgement(message)
-        if judgement.accusation is None and message in self._beside_accused:
-            return dataclasses.replace(judgement, accusation=self._beside_accused[message])
-        return judgement
+    def _accusation(self, message: int) -> Accusation | None:
+        """What is impossible of ``message``, or beside it, which may be held against another one."""
+        return self.tables.accusations.get(message) or self._beside_accused.get(message)
+
+    def _drained(self, message: int) -> int | None:
+        """The row that saw its queue empty after its last send."""
+        rest = self._lookup.quiescence
+        return int(rest.drained[message]) if rest.judged[message] else None
 
     @functools.cached_property
     def _beside_accused(self) -> Mapping[int, Accusation]:
@@ -161,63 +161,55 @@ class Stories:
                 found.setdefault(codes[name], each)
         return found
 
-    def _part(self, message: int) -> Configuration | None:
-        """The configuration that judges ``message``."""
-        decided = self._decided(message)
-        findings = [part.findings for part in self.result.findings.parts] or [self.result.findings]
-        places = [place for place, each in enumerate(self.outcome.examined.decided) if each is decided]
-        return findings[places[0]].configuration if places else self.result.findings.configuration
-
-    def _decided(self, message: int) -> Decided | None:
-        return next((each for each in self.outcome.examined.decided if each.messages[message]), None)
+    def _judgements(self, message: int) -> tuple[Judgements | None, Configuration | None]:
+        """What was judged of the messages that are judged with ``message``, and by which configuration."""
+        for its, findings in zip(self.outcome.examined.judgements, self.result.findings.each, strict=True):
+            if its.messages[message]:
+                return its, findings.configuration
+        return None, self.result.findings.configuration
 
     def _lived(self, message: int) -> tuple[Lived, str | None] | None:
-        decided = self._decided(message)
-        return None if decided is None or decided.explainer is None else decided.explainer.life(message)
+        its, _ = self._judgements(message)
+        return None if its is None or its.explainer is None else its.explainer.life(message)
 
     def _chapter(
         self, message: int, names: Mapping[int, str], stop: int | None, faults: Collection[int] = ()
     ) -> Chapter:
         """Of one ``message``, with the rows of these ``faults`` and that with which no run goes on."""
-        events, judgement = self._events, self._judgement(message)
-        life = self._lived(message)
+        events, found = self._events, self.tables.found(message)
+        life, drained = self._lived(message), self._drained(message)
         rows = set(message_rows(self._lookup, message, None if life is None else life[0]).tolist())
-        drained = int(self._lookup.quiescence.drained[message]) if self._lookup.quiescence.judged[message] else None
-        rows |= {row for held in judgement.anomalies for _, row in held.needs if row != NONE}
-        rows |= {*faults}
+        explains = _rows_of_causes(found)
+        rows |= {*explains, *faults}
         rows |= {until for since, until in self._lookup.repairs.items() if since in rows}
         rows |= set() if drained is None else {drained}
-        explains: dict[int, list[str]] = defaultdict(list)
-        for held in judgement.anomalies:
-            for row in dict.fromkeys(row for _, row in held.needs if row != NONE):
-                explains[row].append(held.anomaly)
         moments = moments_of(self._lookup, sorted(rows), names=names, impossible=stop, explains=explains)
         queue = int(self._lookup.queues[message])
-        accusation = judgement.accusation
-        decided = self._decided(message)
+        accusation, (its, _) = self._accusation(message), self._judgements(message)
         return Chapter(
             message=names[message],
             queue=None if queue == ABSENT else str(events.names["queue"][queue]),
-            verdict=judgement.verdict,
-            anomalies=tuple(map(self._found, judgement.anomalies)),
+            verdict=self.tables.verdict(message),
+            anomalies=found,
             impossible=None if accusation is None else accusation.why,
             held_against=None
             if accusation is None or accusation.message == message
             else self._name_of(accusation.message),
             undecided=None if life is None else life[1],
-            configured=decided is not None and decided.configured,
+            configured=its is not None and its.configured,
             moments=moments,
             drained=next((each for each in moments if each.row == drained), None),
             unread=self.result.findings.parse_errors > 0,
         )
 
-    def _stop(self, judgement: Judgement, drained: int | None) -> int | None:
+    def _stop(self, message: int) -> int | None:
         """The row that no run goes on with; the last ``drained`` if it is impossible that nothing followed."""
-        if judgement.accusation is None:
+        accusation = self._accusation(message)
+        if accusation is None:
             return None
-        why = judgement.accusation.why
+        why = accusation.why
         if why.line is None:
-            return drained
+            return self._drained(message)
         events = self._events
         rows = np.flatnonzero((events.line == why.line) & (events.t == why.t))
         exact = [row for row in rows.tolist() if self._name_of(int(events.message[row])) == why.message]
@@ -226,36 +218,12 @@ class Stories:
     def _name_of(self, message: int) -> str | None:
         return None if message == ABSENT else str(self._events.names["message"][message])
 
-    def _found(self, held: HeldAgainst) -> Found:
-        finding = self.result.findings.anomalies.get(held.anomaly)
-        transaction = None if held.transaction is None else str(self._events.names["transaction"][held.transaction])
-        return Found(
-            anomaly=held.anomaly,
-            allowed=held.allowed,
-            unexplained=held.unexplained,
-            by_kind=held.by_kind,
-            doubted=finding.doubt if held.doubted and finding is not None else None,
-            transaction=transaction,
-            causes=tuple(self._cause(*each) for each in dict.fromkeys(held.needs)),
-        )
-
-    def _cause(self, name: str, row: int) -> Cause:
-        if row == NONE:
-            return Cause(name=name)
-        events = self._events
-        process = str(events.names["process"][int(events.process[row])])
-        return Cause(name=name, t=int(events.t[row]), line=int(events.line[row]), process=process)
-
-    def _faults(self, message: int, chapter: Chapter, judgement: Judgement) -> tuple[FaultSpan, ...]:
-        events = self._events
-        explains: dict[int, list[str]] = defaultdict(list)
+    def _faults(self, message: int, chapter: Chapter) -> tuple[FaultSpan, ...]:
         assumed: dict[str, list[str]] = defaultdict(list)
-        for held in judgement.anomalies:
-            for cause, row in held.needs:
-                if row != NONE:
-                    explains[row].append(held.anomaly)
-                elif cause.startswith(_UNRECORDED):
-                    assumed[cause.removeprefix(_UNRECORDED)].append(held.anomaly)
+        for each in chapter.anomalies:
+            for cause in each.causes:
+                if cause.row is None and cause.name.startswith(_UNRECORDED):
+                    assumed[cause.name.removeprefix(_UNRECORDED)].append(each.anomaly)
         own = [each.row for each in chapter.own] or [each.row for each in chapter.moments] or [0]
         queue = int(self._lookup.queues[message])
         processes = {each.process for each in chapter.own}
@@ -271,7 +239,8 @@ class Stories:
         )
         if chapter.drained is not None and any(each.anomaly in _AT_REST for each in chapter.anomalies):
             beside = dataclasses.replace(beside, last=max(beside.last, chapter.drained.row))
-        return fault_spans(events, self._spans, beside, explains, self.result.findings.unrecorded, assumed)
+        explains = _rows_of_causes(chapter.anomalies)
+        return fault_spans(self._events, self._spans, beside, explains, self.result.findings.unrecorded, assumed)
 
     def _would_explain(self, chapter: Chapter) -> tuple[str, ...]:
         """The unrecorded faults that explain messages of the history, of those that can have hit this one."""
@@ -282,23 +251,23 @@ class Stories:
         hit = (each for each in found.timeline if each.victim is None or each.victim in processes)
         return tuple(dict.fromkeys(each.fault.value for each in hit))
 
-    def _beside(self, message: int, judgement: Judgement) -> tuple[int | None, str]:
+    def _beside(self, message: int) -> tuple[int | None, str]:
         """The message that this one has to be seen beside, and why."""
-        why = None if judgement.accusation is None else judgement.accusation.why
+        accusation = self._accusation(message)
+        why = None if accusation is None else accusation.why
         if why is not None and why.beside is not None:
             names = {why.message, why.beside}
             codes = (self._lookup.codes[each] for each in names if each in self._lookup.codes)
             others = sorted(code for code in codes if code != message)
             return (others[0] if others else None), "no run of the model has both as they were"
-        for held in judgement.anomalies:
-            if held.anomaly is Anomaly.TORN_TRANSACTION and held.transaction is not None:
-                other = self._member_beside(message, held.transaction)
-                if other is not None:
-                    return other, "both belong to one transaction"
-            if held.anomaly is Anomaly.REORDER:
-                other = self._overtaker(message)
-                if other is not None:
-                    return other, "it was sent later and delivered first"
+        for transaction in self.tables.torn(message):
+            other = self._member_beside(message, transaction)
+            if other is not None:
+                return other, "both belong to one transaction"
+        if any(each.anomaly is Anomaly.REORDER for each in self.tables.found(message)):
+            other = self._overtaker(message)
+            if other is not None:
+                return other, "it was sent later and delivered first"
         return None, ""
 
     def _member_beside(self, message: int, transaction: int) -> int | None:
@@ -408,6 +377,15 @@ class Stories:
             (str(names[int(codes[row])]), int(events.t[row]), int(events.line[row])) for row in every[:_SHOWN]
         )
         return Open(what=what, count=len(every), first=first)
+
+
+def _rows_of_causes(found: Sequence[Found]) -> Mapping[int, Sequence[str]]:
+    """For each row that tells a cause the anomalies that it explains."""
+    explains: dict[int, list[str]] = defaultdict(list)
+    for each in found:
+        for row in dict.fromkeys(cause.row for cause in each.causes if cause.row is not None):
+            explains[row].append(each.anomaly)
+    return explains
 
 
 _THERE: Final = (None, WhyNot.NOT_ENOUGH)

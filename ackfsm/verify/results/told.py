@@ -17,16 +17,17 @@ __all__ = ["Around", "Cause", "Chapter", "Found", "Open", "Pending", "Story"]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What explains an anomaly: the name that ``verify`` gives it, and the line that tells it, if one does."""
+    """What explains an anomaly: the name that ``verify`` gives it, and the line and row that tell it, if one does."""
 
     name: str
     t: int | None = None
     line: int | None = None
     process: str | None = None
+    row: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return dataclasses.asdict(self)
+        return {"name": self.name, "t": self.t, "line": self.line, "process": self.process}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
