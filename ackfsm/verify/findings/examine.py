@@ -621,36 +621,34 @@ def _torn(this: _Examination) -> _Count:
     return _Count(this.share.only(codes), unknown)
 
 
-def _overrun(this: _Examination) -> _Count:
-    if this.configuration is None:
-        return _Count(_NOTHING, UNCONFIGURED)
-    window, whole = window_of(this.specification, this.configuration), this.whole
+def _overrun(this: _Examination, configuration: Configuration) -> Ints:
+    window, whole = window_of(this.specification, configuration), this.whole
     if window is None:
-        return _Count(_NOTHING)
-    return _Count(this.share.of(window_overruns(whole.events, whole.sends, window, whole.within)))
+        return _NOTHING
+    return this.share.of(window_overruns(whole.events, whole.sends, window, whole.within))
 
 
-def _over_prefetch(this: _Examination) -> _Count:
-    if this.configuration is None:
-        return _Count(_NOTHING, UNCONFIGURED)
-    prefetch = prefetch_of(this.specification, this.configuration)
-    return _Count(_NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch, this.share.messages))
+def _over_prefetch(this: _Examination, configuration: Configuration) -> Ints:
+    prefetch = prefetch_of(this.specification, configuration)
+    return _NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch, this.share.messages)
 
 
-def _over_delivered(this: _Examination) -> _Count:
-    if this.configuration is None:
-        return _Count(_NOTHING, UNCONFIGURED)
-    return _Count(this.share.of(over_delivered(this.events, this.configuration.max_delivery_attempts)))
+def _bounded(this: _Examination, count: Callable[[_Examination, Configuration], Ints]) -> _Count:
+    """What hangs on a bound, which a configuration has."""
+    configuration = this.configuration
+    return _Count(_NOTHING, UNCONFIGURED) if configuration is None else _Count(count(this, configuration))
 
 
 _COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
     {
         Anomaly.TORN_TRANSACTION: _torn,
         Anomaly.REORDER: lambda this: _Count(this.share.of(reordered(this.events))),
-        Anomaly.WINDOW_OVERRUN: _overrun,
-        Anomaly.PREFETCH_OVERRUN: _over_prefetch,
+        Anomaly.WINDOW_OVERRUN: lambda this: _bounded(this, _overrun),
+        Anomaly.PREFETCH_OVERRUN: lambda this: _bounded(this, _over_prefetch),
         Anomaly.COUNT_REGRESSION: lambda this: _Count(this.share.of(count_regressions(this.events))),
-        Anomaly.OVER_DELIVERED: _over_delivered,
+        Anomaly.OVER_DELIVERED: lambda this: _bounded(
+            this, lambda this, its: this.share.of(over_delivered(this.events, its.max_delivery_attempts))
+        ),
     }
 )
 """The anomalies that no machine of one message can see."""

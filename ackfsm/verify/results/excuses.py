@@ -15,6 +15,7 @@ from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.results.lookup import Lookup
+from ackfsm.verify.results.plain import fields_as_json
 
 __all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "recorded_spans", "told_spans"]
 
@@ -61,18 +62,8 @@ class FaultSpan:
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {
-            "fault": self.fault,
-            "victims": list(self.victims),
-            "queue": self.queue,
-            "from": self.since,
-            "to": self.until,
-            "line": self.line,
-            "to_line": self.until_line,
-            "recorded": self.recorded,
-            "explains": list(self.explains),
-            "why_not": None if self.why_not is None else self.why_not.value,
-        }
+        other = {"since": "from", "until": "to", "until_line": "to_line", "row": None, "until_row": None}
+        return fields_as_json(self, **other)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

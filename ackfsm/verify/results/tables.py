@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -289,8 +289,41 @@ class ResultTables:
         return pa.concat_tables(found).combine_chunks()
 
     @functools.cached_property
-    def _held(self) -> _Held:
-        return _Held.of(self)
+    def rows(self) -> pa.Table:
+        """A row for each anomaly of each message, in the order of the cases, and then for what is stuck.
+
+        Beside the columns of :attr:`judged` it has the ``place`` of the case there (of what is stuck the one after the
+        last), the codes of ``message`` and ``transaction``, or :data:`ABSENT`, and the ``name`` of the message.
+        """
+        events = self._events
+        torn = np.asarray(pc.equal(self.judged["anomaly"], Anomaly.TORN_TRANSACTION.value), bool)
+        place, message, transaction = _with_members(events, codes_of(self.judged), torn)
+        rows = self.judged.take(pa.array(place))
+        own = {"place": place, "message": message, "transaction": transaction}
+        for name, column in {**own, "name": _names(events, "message", message)}.items():
+            rows = rows.append_column(name, pa.array(column))
+        return pa.concat_tables([rows, pa.Table.from_pylist([*self._stuck()], rows.schema)]).combine_chunks()
+
+    def _stuck(self) -> Iterator[dict[str, Any]]:
+        """The messages that are stuck, of which the kind decides; one may be known by its id alone."""
+        found = stuck_of(self.result.findings, self.outcome.history, self.specification)
+        code = _places(self._events.names["message"].to_pylist()) if found else {}
+        own = {"anomaly": Anomaly.STUCK.value, "undecided": False, "by_kind": True, "doubted": False}
+        own |= {"place": len(self.judged), "transaction": ABSENT}
+        for each, kinds in zip(found, self.result.allowed_kinds, strict=False):
+            for name in sorted(each.messages):
+                yield {**own, "name": name, "message": code.get(name, ABSENT), "allowed": kinds.get(Anomaly.STUCK)}
+
+    @functools.cached_property
+    def _message(self) -> Ints:
+        """The message of each row, by code."""
+        return codes_of(self.rows, "message")
+
+    def _having(self, anomaly: str | None) -> Ints:
+        """The rows of an ``anomaly``, or of any, of messages of which a line tells."""
+        known = self._message != ABSENT
+        its = known if anomaly is None else known & np.asarray(pc.equal(self.rows["anomaly"], str(anomaly)), bool)
+        return np.flatnonzero(its)
 
     @functools.cached_property
     def _told(self) -> tuple[Accusation, ...]:
@@ -310,16 +343,13 @@ class ResultTables:
     def severity(self) -> Ints:
         """The verdict on each message, by code, as a place in ``_VERDICTS``: valid only if nothing is open of it."""
         severity = np.zeros(self.outcome.events.count_of("message"), np.int64)
-        unread, held = self.result.findings.parse_errors > 0, self._held
-        refutable = {
-            anomaly.value
-            for anomaly, each in self.result.findings.anomalies.items()
-            if unread and each.needs_every_line
-        }
-        missing = np.isin(held.anomaly.to_pylist(), sorted(refutable))
-        bad = np.select([held.allowed == YES, (held.allowed == NO) & ~missing], [_VALID, _INVALID], _UNKNOWN)
-        told = held.message != ABSENT
-        np.maximum.at(severity, held.message[told], bad[told])
+        rows, unread = self._having(None), self.result.findings.parse_errors > 0
+        whole = self.result.findings.anomalies
+        refutable = [name.value for name, each in whole.items() if unread and each.needs_every_line]
+        missing = pc.is_in(self.rows["anomaly"], pa.array(refutable, _TEXT))
+        fine = flags_of(self.rows, "allowed")
+        bad = np.asarray(pc.invert(pc.or_(missing, self.rows["allowed"].fill_null(True))), bool)  # noqa: FBT003 - the value
+        np.maximum.at(severity, self._message[rows], np.select([fine, bad], [_VALID, _INVALID], _UNKNOWN)[rows])
         unnamed = np.array([each.message for each in self._told if each.unnamed], np.int64)
         np.maximum.at(severity, unnamed, _UNKNOWN if unread else _INVALID)
         for messages in self._open():
@@ -352,24 +382,24 @@ class ResultTables:
 
     def found(self, message: int) -> tuple[Found, ...]:
         """What was decided of each anomaly of the ``message`` of that code."""
-        return tuple(self._found(row) for row in np.flatnonzero(self._held.message == message).tolist())
+        return tuple(map(self._found, self._of(message)))
+
+    def _of(self, message: int) -> list[dict[str, Any]]:
+        return list(self.rows.take(pa.array(np.flatnonzero(self._message == message))).to_pylist())
 
     def torn(self, message: int) -> Sequence[int]:
         """The torn transactions of the ``message``, by code."""
-        held = self._held
-        return list(held.transaction[(held.message == message) & (held.transaction != ABSENT)].tolist())
+        return [each["transaction"] for each in self._of(message) if each["transaction"] != ABSENT]
 
-    def _found(self, row: int) -> Found:
-        held, events = self._held, self._events
-        anomaly, transaction = Anomaly(held.anomaly[row].as_py()), int(held.transaction[row])
-        causes = self.causes.filter(pc.equal(self.causes["place"], int(held.place[row]))).to_pylist()
-        doubt = self.result.findings.anomalies[anomaly].doubt if held.doubted[row] else None
+    def _found(self, row: Mapping[str, Any]) -> Found:
+        events, anomaly, transaction = self._events, Anomaly(row["anomaly"]), row["transaction"]
+        causes = self.causes.filter(pc.equal(self.causes["place"], row["place"])).to_pylist()
         return Found(
             anomaly=anomaly,
-            allowed=_ANSWERS[int(held.allowed[row])],
-            unexplained=_ANSWERS[int(held.unexplained[row])],
-            by_kind=bool(held.by_kind[row]),
-            doubted=doubt,
+            allowed=row["allowed"],
+            unexplained=row["unexplained"],
+            by_kind=row["by_kind"],
+            doubted=self.result.findings.anomalies[anomaly].doubt if row["doubted"] else None,
             transaction=None if transaction == ABSENT else str(events.names["transaction"][transaction]),
             causes=tuple(dict.fromkeys(_cause(events, each["cause"], each["row"]) for each in causes)),
         )
@@ -381,25 +411,26 @@ class ResultTables:
         that tell of them first.
         """
         accused = [] if anomaly else [*self.accusations]
-        return self._in_order(self._held.having(anomaly), accused)
+        return self._in_order(self._having(anomaly), accused)
 
     def in_question(self) -> Mapping[str, Ints]:
         """For each anomaly that was found the messages that have it, by code, in the order of :meth:`worst`.
 
         Those that are no run of the model, though no anomaly says so, have :data:`CONTRADICTION`.
         """
-        held = self._held
-        found = {name: self._in_order(held.having(name)) for name in dict.fromkeys(held.anomaly.to_pylist())}
+        found = self._by_anomaly()
         unnamed = [code for code, each in self.accusations.items() if each.unnamed]
-        found[CONTRADICTION] = self._in_order(held.having("")[:0], unnamed)
+        found[CONTRADICTION] = self._in_order(self._message[:0], unnamed)
         return {name: codes for name, codes in found.items() if len(codes)}
+
+    def _by_anomaly(self) -> dict[str, Ints]:
+        return {name: self._in_order(self._having(name)) for name in self.rows["anomaly"].unique().to_pylist()}
 
     def _in_order(self, rows: Ints, accused: Sequence[int] = ()) -> Ints:
         """The messages of these rows, and those that are ``accused``, the worst first, each once."""
-        held = self._held
-        rows = rows[held.message[rows] != ABSENT]
-        messages = np.concatenate([np.array(accused, np.int64), held.message[rows]])
-        ranks = np.concatenate([np.zeros(len(accused), np.int64), held.rank[rows]])
+        rank = np.select([flags_of(self.rows, "unexplained"), flags_of(self.rows, "allowed")], [0, 2], 1)
+        messages = np.concatenate([np.array(accused, np.int64), self._message[rows]])
+        ranks = np.concatenate([np.zeros(len(accused), np.int64), rank[rows]])
         first, events = self._columns.first[messages], self._columns.events
         order = np.lexsort((events.line[first], events.t[first], ranks))
         _, each = np.unique(messages[order], return_index=True)
@@ -407,16 +438,15 @@ class ResultTables:
 
     def first(self) -> Mapping[Anomaly, FirstMessage]:
         """Of every anomaly that was found the first message that has it; no cause is sought."""
-        held, found = self._held, dict[Anomaly, FirstMessage]()
-        for name in dict.fromkeys(held.anomaly.to_pylist()):
-            rows = held.having(name)
-            if name == Anomaly.STUCK:  # may be known by its id alone
-                rows = np.concatenate([rows[held.allowed[rows] != YES], rows])[:1]
-                found[Anomaly(name)] = self._first(held.name[int(rows[0])].as_py(), int(held.message[rows[0]]))
-            else:
-                code = int(self._in_order(rows)[0])
-                found[Anomaly(name)] = self._first(str(self._columns.events.names["message"][code]), code)
-        return found
+        found, names = self._by_anomaly(), self._columns.events.names["message"]
+        first = {
+            Anomaly(name): self._first(str(names[int(codes[0])]), int(codes[0]))
+            for name, codes in found.items()
+            if len(codes)
+        }
+        for each in sorted(self._stuck(), key=lambda each: bool(each["allowed"]))[:1]:
+            first[Anomaly.STUCK] = self._first(each["name"], each["message"])
+        return first
 
     def _first(self, name: str, code: int) -> FirstMessage:
         events, row = self._columns.events, NONE if code == ABSENT else int(self._columns.first[code])
@@ -438,24 +468,23 @@ class ResultTables:
     @functools.cached_property
     def _needed(self) -> tuple[Ints, Ints]:
         """The places in :attr:`causes`, each with the messages that need it: of a torn transaction several."""
-        place, places = self._held.place, codes_of(self.causes, "place")
+        place, places = codes_of(self.rows, "place"), codes_of(self.causes, "place")
         begin, end = np.searchsorted(place, places, "left"), np.searchsorted(place, places, "right")
         cause = np.repeat(np.arange(len(places)), end - begin)
         nth = np.arange(len(cause)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin)
-        return cause, self._held.message[begin[cause] + nth]
+        return cause, self._message[begin[cause] + nth]
 
     def _messages(self) -> pa.Table:
-        facts, held = self._columns, self._held
+        facts, had = self._columns, self._having(None)
         messages = facts.messages
         place = np.full(len(self.severity), NONE, np.int64)
         place[messages] = np.arange(len(messages))
-        told = held.message != ABSENT
         cause, needing = self._needed
         accused = [None if each is None else each.why for each in map(self.accusations.get, messages.tolist())]
         columns = facts.columns(messages) | {
             "verdict": _VERDICTS.take(pa.array(self.severity[messages])),
             "anomalies": _lists(
-                len(messages), place[held.message[told]], held.anomaly.filter(pa.array(told)).to_pylist()
+                len(messages), place[self._message[had]], self.rows["anomaly"].take(pa.array(had)).to_pylist()
             ),
             "causes": _lists(len(messages), place[needing], self.causes["cause"].take(pa.array(cause)).to_pylist()),
             "explanation": [None if each is None else str(each) for each in accused],
@@ -466,27 +495,22 @@ class ResultTables:
 
     def anomalies(self) -> pa.Table:
         """A row for each anomaly of each message, what is stuck first; who was left out has none."""
-        facts, held, events = self._columns, self._held, self._columns.events
-        order = np.argsort(held.anomaly.to_numpy(zero_copy_only=False) != Anomaly.STUCK.value, kind="stable")
-        message, transaction = held.message[order], held.transaction[order]
+        facts, events = self._columns, self._columns.events
+        stuck = pc.equal(self.rows["anomaly"], Anomaly.STUCK.value)
+        rows = pa.concat_tables([self.rows.filter(stuck), self.rows.filter(pc.invert(stuck))])
+        message, transaction = codes_of(rows, "message"), codes_of(rows, "transaction")
         first = np.where(message == ABSENT, NONE, facts.first[message])
         causes = _lists(len(self.judged) + 1, codes_of(self.causes, "place"), self.causes["cause"].to_pylist())
-        columns = {
+        columns = {name: _one(rows[name]) for name in rows.column_names} | {
             "queue": _names(events, "queue", np.where(message == ABSENT, ABSENT, facts.queue[message])),
-            "message": held.name.take(pa.array(order)),
-            "anomaly": held.anomaly.take(pa.array(order)),
+            "message": _one(rows["name"]),
             "transaction": _names(events, "transaction", transaction),
             "process": _names(events, "process", _processes_of_transactions(events)[transaction]),
-            "allowed": _flags(held.allowed[order]),
-            "unexplained": _flags(held.unexplained[order]),
-            "undecided": held.undecided[order],
-            "by_kind": held.by_kind[order],
-            "doubted": held.doubted[order],
-            "causes": causes.take(pa.array(held.place[order])),
+            "causes": causes.take(pa.array(codes_of(rows, "place"))),
             "first_line": pa.array(events.line[first], mask=first == NONE),
             "first_t": pa.array(events.t[first], mask=first == NONE),
         }
-        return _table(ANOMALIES, self._history, columns, len(order))
+        return _table(ANOMALIES, self._history, columns, len(rows))
 
     def timeline(self) -> pa.Table:
         """The faults that lines tell, connections that were found broken, and faults that nobody recorded."""
@@ -521,66 +545,6 @@ class ResultTables:
 
 
 _Interval: TypeAlias = dict[str, Any]
-_LEAST: Final = 2
-"""The rank of what is allowed."""
-
-YES, NO, _NO_ANSWER = 1, 0, -1
-_ANSWERS: Final[Mapping[int, bool | None]] = MappingProxyType({YES: True, NO: False, _NO_ANSWER: None})
-"""An answer in a column of numbers."""
-
-
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class _Held:
-    """What is held against messages: a row for each anomaly of each, in the order of the cases, then what is stuck.
-
-    Attributes:
-        place: that of the case; for what is stuck the number of cases.  Ascending.
-        message, transaction: codes, or :data:`ABSENT`; what is stuck may be known by its ``name`` alone.
-    """
-
-    place: Ints
-    message: Ints
-    transaction: Ints
-    name: pa.Array
-    anomaly: pa.Array
-    allowed: Ints
-    unexplained: Ints
-    undecided: Mask
-    by_kind: Mask
-    doubted: Mask
-
-    @classmethod
-    def of(cls, tables: ResultTables) -> _Held:
-        judged, events = tables.judged, tables.outcome.examined.events
-        case, torn = codes_of(judged), pc.equal(judged["anomaly"], Anomaly.TORN_TRANSACTION.value).to_numpy()
-        place, message, transaction = _with_members(events, case, np.asarray(torn, bool))
-        stuck = [*_stuck(tables)]
-        names = [name for name, _ in stuck]
-        code = {name: place for place, name in enumerate(events.names["message"].to_pylist())} if names else {}
-        rows, none = judged.take(pa.array(place)), np.zeros(len(stuck), bool)
-        answers = {name: _answers(rows[name]) for name in ("allowed", "unexplained")}
-        allowed = np.array([_NO_ANSWER if each is None else int(each) for _, each in stuck], np.int64)
-        return cls(
-            place=np.concatenate([place, np.full(len(stuck), len(judged))]),
-            message=np.concatenate([message, np.array([code.get(name, ABSENT) for name in names], np.int64)]),
-            transaction=np.concatenate([transaction, np.full(len(stuck), ABSENT)]),
-            name=pa.concat_arrays([_names(events, "message", message), pa.array(names, _TEXT)]),
-            anomaly=pa.concat_arrays([_one(rows["anomaly"]), pa.array([Anomaly.STUCK.value] * len(stuck), _TEXT)]),
-            allowed=np.concatenate([answers["allowed"], allowed]),
-            unexplained=np.concatenate([answers["unexplained"], np.full(len(stuck), _NO_ANSWER)]),
-            undecided=np.concatenate([flags_of(rows, "undecided"), none]),
-            by_kind=np.concatenate([flags_of(rows, "by_kind"), ~none]),
-            doubted=np.concatenate([flags_of(rows, "doubted"), none]),
-        )
-
-    @functools.cached_property
-    def rank(self) -> Ints:
-        """How bad each is; the worst is 0."""
-        return np.select([self.unexplained == YES, self.allowed == YES], [0, _LEAST], 1)
-
-    def having(self, anomaly: str | None) -> Ints:
-        """The rows of an ``anomaly``, or of any."""
-        return np.arange(len(self.place)) if anomaly is None else np.flatnonzero(pc.equal(self.anomaly, str(anomaly)))
 
 
 def _with_members(events: Events, case: Ints, torn: Mask) -> tuple[Ints, Ints, Ints]:
@@ -603,30 +567,12 @@ def members_of(events: Events, transactions: Ints) -> tuple[Ints, Ints]:
     return transaction.astype(np.int64), message.astype(np.int64)
 
 
-def _stuck(tables: ResultTables) -> Iterator[tuple[str, bool | None]]:
-    """The ids of the messages that are stuck, and whether that is allowed."""
-    found = stuck_of(tables.result.findings, tables.outcome.history, tables.specification)
-    for each, kinds in zip(found, tables.result.allowed_kinds, strict=False):
-        yield from ((name, kinds.get(Anomaly.STUCK)) for name in sorted(each.messages))
-
-
-def _answers(column: pa.ChunkedArray) -> Ints:
-    return np.asarray(column.cast(pa.int64()).fill_null(_NO_ANSWER).to_numpy(), np.int64)
-
-
 def _one(column: pa.ChunkedArray) -> pa.Array:
-    found = column.combine_chunks()
-    return (
-        found
-        if isinstance(found, pa.Array)
-        else pa.concat_arrays(found.chunks)
-        if found.num_chunks
-        else pa.array([], _TEXT)
-    )
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _flags(answers: Ints) -> pa.Array:
-    return pa.array(answers == YES, mask=answers == _NO_ANSWER)
+def _places(values: Iterable[Any]) -> dict[Any, int]:
+    return {value: place for place, value in enumerate(values)}
 
 
 def _time(accusation: Accusation) -> tuple[bool, int]:
