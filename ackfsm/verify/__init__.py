@@ -13,54 +13,32 @@ from ackfsm.verify.findings.examine import examine, shown_anomalies
 from ackfsm.verify.findings.findings import Cost, Finding, Findings, Part
 from ackfsm.verify.findings.verdict import Result, judge, verdict
 from ackfsm.verify.results.examination import Examination, examination, examine_path, write_tables
-from ackfsm.verify.results.excuses import FaultSpan, WhyNot
-from ackfsm.verify.results.moments import BROKER, Moment, Side
-from ackfsm.verify.results.picture import Band, Marks, Picture, Shown
-from ackfsm.verify.results.stories import Stories
 from ackfsm.verify.results.tables import TABLES, FirstMessage
-from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
 from ackfsm.verify.results.written import staged
 
 __all__ = [
-    "BROKER",
     "LEVELS",
     "TABLES",
-    "Around",
-    "Band",
     "By",
-    "Cause",
-    "Chapter",
     "Configurations",
     "Contradicted",
     "Cost",
     "Events",
     "Examination",
     "Explanation",
-    "FaultSpan",
     "Finding",
     "Findings",
     "FirstMessage",
-    "Found",
     "Grouped",
     "Header",
     "History",
-    "Marks",
-    "Moment",
-    "Open",
     "ParseError",
     "Part",
-    "Pending",
-    "Picture",
     "Result",
     "Series",
-    "Shown",
-    "Side",
-    "Stories",
-    "Story",
     "Stream",
     "Unrecorded",
     "UnrecordedFault",
-    "WhyNot",
     "examination",
     "examine",
     "examine_path",

@@ -22,7 +22,7 @@ from ackfsm.verify.counting import bins as bins_module
 from ackfsm.verify.counting.bins import WIDTHS, Bins, bins_of, width_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk
-from ackfsm.verify.results.stories import Stories
+from ackfsm.views.history import Stories
 from ackfsm.views.story import story_json
 from model_tests.support.places import DATA
 from model_tests.support.verify.random_histories import Event, histories

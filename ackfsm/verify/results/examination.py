@@ -18,15 +18,12 @@ from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import read
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
-from ackfsm.verify.counting.bins import bins_of
 from ackfsm.verify.findings.examine import Asked, How, Outcome, outcome_of
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.chunks import chunks_of
 from ackfsm.verify.folding.passes import Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Hashes
-from ackfsm.verify.results.picture import STORIES, Picture, picture_of
-from ackfsm.verify.results.stories import Stories
 from ackfsm.verify.results.tables import (
     MESSAGES,
     FirstMessage,
@@ -99,11 +96,13 @@ class Examination:
 
     Attributes:
         findings: what was counted, to be judged by :func:`ackfsm.verify.verdict`.
+        outcome: what that was taken from.
+        asked: what was asked of the history.
     """
 
     findings: Findings
-    _outcome: Outcome
-    _asked: Asked
+    outcome: Outcome
+    asked: Asked
     _load: Callable[[int], Chunk] | None
     _each: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
@@ -120,7 +119,7 @@ class Examination:
         """Of an ``outcome``, which began to be found at so many seconds of this process; ``each`` maps over chunks."""
         cost = dataclasses.replace(outcome.findings.cost, whole=time.process_time() - begun)
         findings = dataclasses.replace(outcome.findings, cost=cost)
-        return cls(findings=findings, _outcome=outcome, _asked=asked, _load=load, _each=each)
+        return cls(findings=findings, outcome=outcome, asked=asked, _load=load, _each=each)
 
     def on(self, engine: str) -> Examination:
         """The same, found by another ``engine``."""
@@ -132,30 +131,7 @@ class Examination:
 
     def result_tables(self, result: Result) -> ResultTables:
         """What ``result``, the verdict on :attr:`findings`, says of each message that was kept in memory."""
-        return ResultTables(self._outcome, result, self._asked.specification)
-
-    def stories(self, result: Result) -> Stories:
-        """What tells the story of a message; ``result`` is the verdict on :attr:`findings`.
-
-        Raises :class:`ValueError` if the history was folded, so that most of its messages are not in memory.
-        """
-        if isinstance(self._outcome, Folded):
-            raise ValueError("a folded history has no stories; examine it with folded_from=None")  # noqa: TRY004
-        return Stories(self._outcome, result, self._asked.specification)
-
-    def picture(self, result: Result, most: int = STORIES) -> Picture:
-        """The whole as a picture, with the stories of ``most`` messages of each anomaly; ``result`` is the verdict.
-
-        Raises :class:`ValueError` if the history was folded and :func:`examination` was not told that it has one.
-        """
-        outcome = self._outcome
-        if not isinstance(outcome, Folded):
-            return picture_of(self.stories(result), bins_of(outcome.examined.events), most)
-        if not self._asked.binned:
-            raise ValueError("a folded history has a picture only if it was examined with binned=True")
-        bins = outcome.bins()
-        stories = Stories(outcome, result, self._asked.specification, bins.consumers, bins.begun)
-        return picture_of(stories, bins, most)
+        return ResultTables(self.outcome, result, self.asked.specification)
 
     def first(self, result: Result) -> Mapping[Anomaly, FirstMessage]:
         """Of every anomaly that was found the first message that has it, unexplained ones first; no cause is sought."""
@@ -163,12 +139,12 @@ class Examination:
 
     def plain(self, result: Result) -> PlainRows:
         """What gives the rows of ``messages`` of those that were left out, chunk by chunk."""
-        configurations = configurations_of(self._asked.configuration)
+        configurations = configurations_of(self.asked.configuration)
         return PlainRows(result.findings.history, configurations, open=result.findings.parse_errors > 0)
 
     def left(self) -> list[tuple[int, Hashes]]:
         """The chunks from which messages were left out, each with the hashes of their ids."""
-        summaries = self._outcome.summaries if isinstance(self._outcome, Folded) else ()
+        summaries = self.outcome.summaries if isinstance(self.outcome, Folded) else ()
         return [(each.place, each.messages) for each in summaries if len(each.messages)]
 
     def anomalies(self, result: Result) -> pa.Table:

@@ -22,6 +22,7 @@ from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events, assemble
 from ackfsm.history.joins import NONE, distinct_pairs
 from ackfsm.history.queues import Configurations, queue_of_messages
+from ackfsm.history.victims import FAULT_EVENTS, fault_lines, outages_of
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
@@ -32,9 +33,6 @@ from ackfsm.verify.findings.judgements import CONTRADICTION, Accusation, codes_o
 from ackfsm.verify.findings.rest import stuck_of
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.summary import Chunk, Hashes, hashes_of
-from ackfsm.verify.results.excuses import recorded_spans
-from ackfsm.verify.results.lookup import Lookup
-from ackfsm.verify.results.told import Cause, Found
 
 __all__ = ["MESSAGES", "TABLES", "FirstMessage", "PlainRows", "ResultTables"]
 
@@ -380,29 +378,14 @@ class ResultTables:
         """The verdict on the ``message`` of that code."""
         return Verdict(_VERDICTS[int(self.severity[message])].as_py())
 
-    def found(self, message: int) -> tuple[Found, ...]:
-        """What was decided of each anomaly of the ``message`` of that code."""
-        return tuple(map(self._found, self._of(message)))
+    def of(self, message: int) -> list[dict[str, Any]]:
+        """The :attr:`rows` of the ``message`` of that code; each with its ``causes``: names, and the rows that tell."""
+        found = self.rows.take(pa.array(np.flatnonzero(self._message == message))).to_pylist()
+        return [{**row, "causes": self._causes_of(row["place"])} for row in found]
 
-    def _of(self, message: int) -> list[dict[str, Any]]:
-        return list(self.rows.take(pa.array(np.flatnonzero(self._message == message))).to_pylist())
-
-    def torn(self, message: int) -> Sequence[int]:
-        """The torn transactions of the ``message``, by code."""
-        return [each["transaction"] for each in self._of(message) if each["transaction"] != ABSENT]
-
-    def _found(self, row: Mapping[str, Any]) -> Found:
-        events, anomaly, transaction = self._events, Anomaly(row["anomaly"]), row["transaction"]
-        causes = self.causes.filter(pc.equal(self.causes["place"], row["place"])).to_pylist()
-        return Found(
-            anomaly=anomaly,
-            allowed=row["allowed"],
-            unexplained=row["unexplained"],
-            by_kind=row["by_kind"],
-            doubted=self.result.findings.anomalies[anomaly].doubt if row["doubted"] else None,
-            transaction=None if transaction == ABSENT else str(events.names["transaction"][transaction]),
-            causes=tuple(dict.fromkeys(_cause(events, each["cause"], each["row"]) for each in causes)),
-        )
+    def _causes_of(self, place: int) -> list[tuple[str, int]]:
+        its = self.causes.filter(pc.equal(self.causes["place"], place))
+        return list(dict.fromkeys(zip(its["cause"].to_pylist(), its["row"].to_pylist(), strict=True)))
 
     def worst(self, anomaly: Anomaly | None = None) -> Ints:
         """The messages, by code, that have ``anomaly``, or any, or are no run of the model.
@@ -580,24 +563,19 @@ def _time(accusation: Accusation) -> tuple[bool, int]:
     return (why.t is None, why.t or 0)
 
 
-def _cause(events: Events, name: str, row: int) -> Cause:
-    if row == NONE:
-        return Cause(name=name)
-    process = str(events.names["process"][int(events.process[row])])
-    return Cause(name=name, t=int(events.t[row]), line=int(events.line[row]), process=process, row=row)
-
-
 def _recorded(events: Events, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
     """The faults that lines tell, each until its repair."""
-    for span in recorded_spans(Lookup(events)):
+    for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
+        row = fault.moment[0]
+        victims = [str(events.names["process"][each]) for each in fault.victims]
         yield {
-            "fault": span.fault,
-            "victim": ", ".join(span.victims) or None,
-            "queue": span.queue,
-            "since": span.since,
-            "until": span.until,
+            "fault": fault.fault,
+            "victim": ", ".join(sorted(victims)) or None,
+            "queue": None if fault.queue == ABSENT else str(events.names["queue"][fault.queue]),
+            "since": int(events.t[row]),
+            "until": None if repair is None else int(events.t[repair.moment[0]]),
             "recorded": True,
-            "messages": len(needing.get((NONE if span.row is None else span.row, ""), ())),
+            "messages": len(needing.get((row, ""), ())),
             "times": 1,
         }
 

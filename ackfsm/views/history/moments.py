@@ -19,8 +19,8 @@ from ackfsm.text import quoted
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import Certainty
-from ackfsm.verify.results.lookup import Lookup
-from ackfsm.verify.results.plain import fields_as_json
+from ackfsm.views.history.lookup import Lookup
+from ackfsm.views.history.plain import fields_as_json
 
 __all__ = ["BROKER", "Moment", "Side", "message_rows", "moments_of"]
 

@@ -9,9 +9,9 @@ from typing import Any
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, Verdict
 from ackfsm.verify.conformance.explain import Contradicted
-from ackfsm.verify.results.excuses import FaultSpan
-from ackfsm.verify.results.moments import Moment
-from ackfsm.verify.results.plain import fields_as_json, plain
+from ackfsm.views.history.excuses import FaultSpan
+from ackfsm.views.history.moments import Moment
+from ackfsm.views.history.plain import fields_as_json, plain
 
 __all__ = ["Around", "Cause", "Chapter", "Found", "Open", "Pending", "Story"]
 

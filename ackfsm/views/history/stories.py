@@ -25,13 +25,15 @@ from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.findings.examine import Outcome
 from ackfsm.verify.findings.judgements import Accusation, Judgements
 from ackfsm.verify.findings.verdict import Result
-from ackfsm.verify.results.excuses import Beside, FaultSpan, WhyNot, fault_spans, told_spans
-from ackfsm.verify.results.lookup import Lookup
-from ackfsm.verify.results.moments import message_rows, moments_of
+from ackfsm.verify.folding.passes import Folded
+from ackfsm.verify.results.examination import Examination
 from ackfsm.verify.results.tables import ResultTables
-from ackfsm.verify.results.told import Around, Chapter, Found, Open, Pending, Story
+from ackfsm.views.history.excuses import Beside, FaultSpan, WhyNot, fault_spans, told_spans
+from ackfsm.views.history.lookup import Lookup
+from ackfsm.views.history.moments import message_rows, moments_of
+from ackfsm.views.history.told import Around, Cause, Chapter, Found, Open, Pending, Story
 
-__all__ = ["Stories"]
+__all__ = ["Stories", "stories_of"]
 
 _UNRECORDED: Final = "unrecorded "
 """What the name of a cause begins with that no line tells."""
@@ -44,6 +46,16 @@ _SHOWN: Final = 3
 
 _CANDIDATES: Final = 5_000
 """Ids among which a near one is looked for."""
+
+
+def stories_of(examination: Examination, result: Result) -> Stories:
+    """What tells the story of each message; ``result`` is the verdict on the findings of ``examination``.
+
+    Raises :class:`ValueError` if the history was folded, so that most of its messages are not in memory.
+    """
+    if isinstance(examination.outcome, Folded):
+        raise ValueError("a folded history has no stories; examine it with folded_from=None")  # noqa: TRY004
+    return Stories(examination.outcome, result, examination.asked.specification)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -176,7 +188,7 @@ class Stories:
         self, message: int, names: Mapping[int, str], stop: int | None, faults: Collection[int] = ()
     ) -> Chapter:
         """Of one ``message``, with the rows of these ``faults`` and that with which no run goes on."""
-        events, found = self._events, self.tables.found(message)
+        events, found = self._events, tuple(map(self._found, self.tables.of(message)))
         life, drained = self._lived(message), self._drained(message)
         rows = set(message_rows(self._lookup, message, None if life is None else life[0]).tolist())
         explains = _rows_of_causes(found)
@@ -217,6 +229,26 @@ class Stories:
 
     def _name_of(self, message: int) -> str | None:
         return None if message == ABSENT else str(self._events.names["message"][message])
+
+    def _found(self, row: Mapping[str, Any]) -> Found:
+        """One row of the result tables."""
+        anomaly, transaction = Anomaly(row["anomaly"]), row["transaction"]
+        return Found(
+            anomaly=anomaly,
+            allowed=row["allowed"],
+            unexplained=row["unexplained"],
+            by_kind=row["by_kind"],
+            doubted=self.result.findings.anomalies[anomaly].doubt if row["doubted"] else None,
+            transaction=None if transaction == ABSENT else str(self._events.names["transaction"][transaction]),
+            causes=tuple(self._cause(*each) for each in row["causes"]),
+        )
+
+    def _cause(self, name: str, row: int) -> Cause:
+        if row == NONE:
+            return Cause(name=name)
+        events = self._events
+        process = str(events.names["process"][int(events.process[row])])
+        return Cause(name=name, t=int(events.t[row]), line=int(events.line[row]), process=process, row=row)
 
     def _faults(self, message: int, chapter: Chapter) -> tuple[FaultSpan, ...]:
         assumed: dict[str, list[str]] = defaultdict(list)
@@ -260,11 +292,12 @@ class Stories:
             codes = (self._lookup.codes[each] for each in names if each in self._lookup.codes)
             others = sorted(code for code in codes if code != message)
             return (others[0] if others else None), "no run of the model has both as they were"
-        for transaction in self.tables.torn(message):
+        its = self.tables.of(message)
+        for transaction in (each["transaction"] for each in its if each["transaction"] != ABSENT):
             other = self._member_beside(message, transaction)
             if other is not None:
                 return other, "both belong to one transaction"
-        if any(each.anomaly is Anomaly.REORDER for each in self.tables.found(message)):
+        if any(each["anomaly"] == Anomaly.REORDER for each in its):
             other = self._overtaker(message)
             if other is not None:
                 return other, "it was sent later and delivered first"

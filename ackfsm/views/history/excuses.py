@@ -14,8 +14,8 @@ from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.timeline import Unrecorded
-from ackfsm.verify.results.lookup import Lookup
-from ackfsm.verify.results.plain import fields_as_json
+from ackfsm.views.history.lookup import Lookup
+from ackfsm.views.history.plain import fields_as_json
 
 __all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "recorded_spans", "told_spans"]
 
