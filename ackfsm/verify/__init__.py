@@ -8,7 +8,7 @@ from ackfsm.history.queues import Configurations
 from ackfsm.history.read import History, read, read_header
 from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded, UnrecordedFault
-from ackfsm.verify.counting.bins import LEVELS, By, Grouped, Series
+from ackfsm.verify.counting.bins import LEVELS, MOST_GROUPS, Bins, By, Grouped, Series
 from ackfsm.verify.findings.examine import examine, shown_anomalies
 from ackfsm.verify.findings.findings import Cost, Finding, Findings, Part
 from ackfsm.verify.findings.verdict import Result, judge, verdict
@@ -18,7 +18,9 @@ from ackfsm.verify.results.written import staged
 
 __all__ = [
     "LEVELS",
+    "MOST_GROUPS",
     "TABLES",
+    "Bins",
     "By",
     "Configurations",
     "Contradicted",

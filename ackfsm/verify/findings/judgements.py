@@ -6,7 +6,7 @@ Counts, findings, verdicts, result tables, stories and alerts are taken from the
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,8 @@ from ackfsm.terms import Anomaly
 from ackfsm.verify.conformance.explain import Contradicted, Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.messages import Conformance
-from ackfsm.verify.context.signs import Sign
+from ackfsm.verify.conformance.tokens import OTHERS
+from ackfsm.verify.context.signs import Certainty, Sign
 
 __all__ = [
     "CAUSES",
@@ -217,6 +218,23 @@ class Judgements:
         """Why the model decided nothing of a message, a clause; ``None`` if it did."""
         reasons = {} if self.conformance is None else self.conformance.undecided()
         return next((why for why, its in reasons.items() if message in its), None)
+
+    def life(self, message: int) -> tuple[Sequence[int], str | None] | None:
+        """The rows that stand in the life of a message, and why nothing was decided of it; ``None`` if nobody asked.
+
+        What only perhaps befell a consumer that never had it is left out.
+        """
+        found = None if self.explainer is None else self.explainer.life(message)
+        if found is None:
+            return None
+        lived, undecided = found
+        others = lived.consumers.index(OTHERS) + 1 if OTHERS in lived.consumers else None
+        rows = [
+            row
+            for row, heard in zip(lived.rows, lived.life.heard, strict=True)
+            if not (heard.sign.consumer == others and heard.sign.certainty is Certainty.PERHAPS)
+        ]
+        return rows, undecided
 
     # what a fold asks, which leaves messages out
 

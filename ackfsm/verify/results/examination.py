@@ -18,6 +18,7 @@ from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import read
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
+from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.findings.examine import Asked, How, Outcome, outcome_of
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
@@ -132,6 +133,23 @@ class Examination:
     def result_tables(self, result: Result) -> ResultTables:
         """What ``result``, the verdict on :attr:`findings`, says of each message that was kept in memory."""
         return ResultTables(self.outcome, result, self.asked.specification)
+
+    @property
+    def folded(self) -> bool:
+        """Whether most messages are not in memory."""
+        return isinstance(self.outcome, Folded)
+
+    def bins(self) -> Bins:
+        """What went on over time.
+
+        Raises :class:`ValueError` if the history was folded and :func:`examination` was not told ``binned``.
+        """
+        outcome = self.outcome
+        if not isinstance(outcome, Folded):
+            return bins_of(outcome.examined.events)
+        if not self.asked.binned:
+            raise ValueError("a folded history has a picture only if it was examined with binned=True")
+        return outcome.bins()
 
     def first(self, result: Result) -> Mapping[Anomaly, FirstMessage]:
         """Of every anomaly that was found the first message that has it, unexplained ones first; no cause is sought."""

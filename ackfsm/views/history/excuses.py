@@ -13,7 +13,7 @@ from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import Event
 from ackfsm.terms import Fault
-from ackfsm.verify.conformance.timeline import Unrecorded
+from ackfsm.verify import Unrecorded
 from ackfsm.views.history.lookup import Lookup
 from ackfsm.views.history.plain import fields_as_json
 

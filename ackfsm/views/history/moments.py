@@ -16,9 +16,6 @@ from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import EVENTS, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.text import quoted
-from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.signs import Certainty
 from ackfsm.views.history.lookup import Lookup
 from ackfsm.views.history.plain import fields_as_json
 
@@ -110,27 +107,14 @@ _TOLD: Final[Mapping[Event, tuple[Side, str]]] = MappingProxyType(
 )
 
 
-def message_rows(lookup: Lookup, message: int, lived: Lived | None) -> Ints:
-    """The rows that tell of ``message``: those that name it, cover it, or stand in its life, ascending.
-
-    In its life stands what happened around it; what only perhaps befell a consumer that never had it is left out.
-    """
+def message_rows(lookup: Lookup, message: int, life: Iterable[int]) -> Ints:
+    """The rows that tell of ``message``: those that name it, cover it, or stand in its ``life``, ascending."""
     events, named = lookup.events, lookup.named(message)
     within = np.unique(events.transaction[named])
-    around = [] if lived is None else _in_life(lived)
-    parts = [named, lookup.covering(message), lookup.ends(within[within != ABSENT]), np.array(around, np.int64)]
+    parts = [named, lookup.covering(message), lookup.ends(within[within != ABSENT]), np.array([*life], np.int64)]
     found = np.unique(np.concatenate(parts))
     found = found[found >= 0]
     return np.asarray(found[events.event[found] != ABSENT], np.int64)
-
-
-def _in_life(lived: Lived) -> list[int]:
-    number_of_others = lived.consumers.index(OTHERS) + 1 if OTHERS in lived.consumers else None
-    return [
-        row
-        for row, heard in zip(lived.rows, lived.life.heard, strict=True)
-        if not (heard.sign.consumer == number_of_others and heard.sign.certainty is Certainty.PERHAPS)
-    ]
 
 
 def moments_of(

@@ -11,12 +11,9 @@ import numpy as np
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.joins import distinct_pairs
-from ackfsm.verify.counting.bins import MOST_GROUPS, Bins, By, Grouped, bins_of
-from ackfsm.verify.findings.verdict import Result
-from ackfsm.verify.folding.passes import Folded
-from ackfsm.verify.results.examination import Examination
+from ackfsm.verify import MOST_GROUPS, Bins, By, Examination, Grouped, Result
 from ackfsm.verify.results.tables import ResultTables
-from ackfsm.views.history.stories import Stories, stories_of
+from ackfsm.views.history.stories import Stories
 from ackfsm.views.history.told import Story
 
 __all__ = ["BANDS", "STORIES", "Band", "Marks", "Picture", "Shown", "picture_of"]
@@ -101,17 +98,13 @@ def picture_of(examination: Examination, result: Result, most: int = STORIES) ->
     Raises :class:`ValueError` if the history was folded and :func:`ackfsm.verify.examination` was not told that it has
     one.
     """
-    outcome, specification = examination.outcome, examination.asked.specification
-    if not isinstance(outcome, Folded):
-        return _picture_of(stories_of(examination, result), bins_of(outcome.examined.events), most)
-    if not examination.asked.binned:
-        raise ValueError("a folded history has a picture only if it was examined with binned=True")
-    bins = outcome.bins()
-    return _picture_of(Stories(outcome, result, specification, bins.consumers, bins.begun), bins, most)
+    bins, tables = examination.bins(), examination.result_tables(result)
+    elsewhere = (bins.consumers, bins.begun) if examination.folded else ()
+    return _picture_of(Stories(tables, *elsewhere), bins, most)
 
 
 def _picture_of(stories: Stories, bins: Bins, most: int) -> Picture:
-    tables, events = stories.tables, stories.outcome.examined.events
+    tables, events = stories.tables, stories.tables.outcome.examined.events
     found = tables.in_question()
     chosen = dict.fromkeys(code for codes in found.values() for code in codes[:most].tolist())
     place = {code: number for number, code in enumerate(chosen)}

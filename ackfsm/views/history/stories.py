@@ -18,15 +18,10 @@ from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.joins import NONE
 from ackfsm.history.observables import event_code
 from ackfsm.history_format import Event
-from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
 from ackfsm.text import nearest, quoted, shown
-from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.findings.examine import Outcome
+from ackfsm.verify import Examination, Result
 from ackfsm.verify.findings.judgements import Accusation, Judgements
-from ackfsm.verify.findings.verdict import Result
-from ackfsm.verify.folding.passes import Folded
-from ackfsm.verify.results.examination import Examination
 from ackfsm.verify.results.tables import ResultTables
 from ackfsm.views.history.excuses import Beside, FaultSpan, WhyNot, fault_spans, told_spans
 from ackfsm.views.history.lookup import Lookup
@@ -53,31 +48,29 @@ def stories_of(examination: Examination, result: Result) -> Stories:
 
     Raises :class:`ValueError` if the history was folded, so that most of its messages are not in memory.
     """
-    if isinstance(examination.outcome, Folded):
-        raise ValueError("a folded history has no stories; examine it with folded_from=None")  # noqa: TRY004
-    return Stories(examination.outcome, result, examination.asked.specification)
+    if examination.folded:
+        raise ValueError("a folded history has no stories; examine it with folded_from=None")
+    return Stories(examination.result_tables(result))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stories:
     """Tells the stories of the messages of a history that are in memory."""
 
-    outcome: Outcome
-    result: Result
-    specification: Specification
+    tables: ResultTables
     elsewhere: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     """Of a history of which not all is in memory, by queue the processes that took messages that were left out."""
     started: int | None = None
     """The time of the first line, nanoseconds, where that is not in memory."""
 
-    @functools.cached_property
-    def tables(self) -> ResultTables:
-        """What was decided of each message."""
-        return ResultTables(self.outcome, self.result, self.specification)
+    @property
+    def result(self) -> Result:
+        """The verdict on the history."""
+        return self.tables.result
 
     @property
     def _events(self) -> Events:
-        return self.outcome.examined.events
+        return self.tables.outcome.examined.events
 
     @functools.cached_property
     def _lookup(self) -> Lookup:
@@ -175,29 +168,26 @@ class Stories:
 
     def _judgements(self, message: int) -> tuple[Judgements | None, Configuration | None]:
         """What was judged of the messages that are judged with ``message``, and by which configuration."""
-        for its, findings in zip(self.outcome.examined.judgements, self.result.findings.each, strict=True):
+        for its, findings in zip(self.tables.outcome.examined.judgements, self.result.findings.each, strict=True):
             if its.messages[message]:
                 return its, findings.configuration
         return None, self.result.findings.configuration
-
-    def _lived(self, message: int) -> tuple[Lived, str | None] | None:
-        its, _ = self._judgements(message)
-        return None if its is None or its.explainer is None else its.explainer.life(message)
 
     def _chapter(
         self, message: int, names: Mapping[int, str], stop: int | None, faults: Collection[int] = ()
     ) -> Chapter:
         """Of one ``message``, with the rows of these ``faults`` and that with which no run goes on."""
         events, found = self._events, tuple(map(self._found, self.tables.of(message)))
-        life, drained = self._lived(message), self._drained(message)
-        rows = set(message_rows(self._lookup, message, None if life is None else life[0]).tolist())
+        its, _ = self._judgements(message)
+        life, drained = None if its is None else its.life(message), self._drained(message)
+        rows = set(message_rows(self._lookup, message, () if life is None else life[0]).tolist())
         explains = _rows_of_causes(found)
         rows |= {*explains, *faults}
         rows |= {until for since, until in self._lookup.repairs.items() if since in rows}
         rows |= set() if drained is None else {drained}
         moments = moments_of(self._lookup, sorted(rows), names=names, impossible=stop, explains=explains)
         queue = int(self._lookup.queues[message])
-        accusation, (its, _) = self._accusation(message), self._judgements(message)
+        accusation = self._accusation(message)
         return Chapter(
             message=names[message],
             queue=None if queue == ABSENT else str(events.names["queue"][queue]),

@@ -8,7 +8,7 @@ from typing import Any
 
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, Verdict
-from ackfsm.verify.conformance.explain import Contradicted
+from ackfsm.verify import Contradicted
 from ackfsm.views.history.excuses import FaultSpan
 from ackfsm.views.history.moments import Moment
 from ackfsm.views.history.plain import fields_as_json, plain
