@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ackfsm.explore import Step, Witness
@@ -118,7 +118,7 @@ class _Recorder:
     """Writes the lines of one run, and knows which faults and transactions are open meanwhile."""
 
     def __init__(self, specification: Specification, configuration: Configuration) -> None:
-        self._events = specification.events
+        self._events, self._recording = specification.events, specification.recording
         environment = specification.environment(configuration)
         self._is_transacted = specification.conditions["transacted"].holds(environment)
         self._delivery_mode = configuration.delivery_mode.value
@@ -131,13 +131,14 @@ class _Recorder:
     def lines(self, step: Step) -> Iterator[dict[str, Any]]:
         """What the step leaves."""
         event, consumer = self._events[step.event.name], step.event.consumer or 1
-        if event.line and not event.repairs:
-            line = self._line(event, step.event.index, consumer)
-            yield line | ({"scope": self._ack_scope} if _covers_others(event, step) else {})
-        for fault in event.repairs:
+        told = self._recording.line_of(event.name)
+        if told is not None:
+            line = self._line(event, told, step.event.index, consumer)
+            yield line | ({"scope": self._ack_scope} if _covers_others(told, step) else {})
+        for fault in self._recording.repaired_by(event.name):
             if (fault, consumer) in self._open_faults:
                 self._open_faults.remove((fault, consumer))
-                yield {"process": _told_by(fault, consumer), **event.line, "fault": fault}
+                yield {"process": _told_by(fault, consumer), "event": "recovered", "fault": fault}
         if event.name in set(Fault):
             self._open_faults.add((event.name, consumer))
             yield {"process": _told_by(event.name, consumer), "event": "fault", "fault": event.name}
@@ -164,24 +165,24 @@ class _Recorder:
         flying = sum(instance.fsm.name == _IN_FLIGHT for instance in left)
         yield {**_DRAINED, "event": "depth", "position": 0, "delivery_count": flying}
 
-    def _line(self, event: Event, index: Index, consumer: int) -> dict[str, Any]:
+    def _line(self, event: Event, told: Mapping[str, str | bool], index: Index, consumer: int) -> dict[str, Any]:
         process = _PROCESS[event.lane].format(consumer)
-        line: dict[str, Any] = {"process": process, **event.line}
+        line: dict[str, Any] = {"process": process, **told}
         if event.lane in _CLIENTS:
             line["session"] = process
             if self._is_transacted:
                 line["transaction"] = f"{process}.{self._ended[process] + 1}"
         if index:
             line |= {"queue": _QUEUE, "message": f"m{index[0]}"}
-        if event.line["event"] in _SENDS:
+        if told["event"] in _SENDS:
             self._sent.add(line["message"])
             line["delivery_mode"] = self._delivery_mode
         return line
 
 
-def _covers_others(event: Event, step: Step) -> bool:
+def _covers_others(told: Mapping[str, str | bool], step: Step) -> bool:
     """Whether the step is a call that acknowledges deliveries of other messages as well."""
-    return event.line.get("event") == "acknowledge" and any(
+    return told["event"] == "acknowledge" and any(
         change.instance.fsm.name == "ack_frame" and change.instance.index != step.event.index for change in step.moved()
     )
 

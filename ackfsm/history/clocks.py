@@ -20,6 +20,7 @@ import numpy as np
 from ackfsm.history.arrays import Codes, Ints
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.drift import FAR, Hulls, hulls_of, lines_of, united
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, number_pairs
 from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history_format import Event
@@ -229,8 +230,7 @@ def by_clocks(events: Events, clocks: Clocks) -> tuple[Events, Ints | slice]:
     ranks = np.array([clocks.ranks.get(name, 0) for name in names], np.int64)
     shifts = clocks.shifts(names, events.process, events.t) - clocks.latest
     order = np.lexsort((ranks[events.process], events.t + shifts))
-    columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
-    return dataclasses.replace(events, **{name: getattr(events, name)[order] for name in columns}), order
+    return events.take(order), order
 
 
 def demands_of(events: Events, skew: int | None) -> Demands:
@@ -248,14 +248,11 @@ def _caused(events: Events, skew: int | None) -> tuple[Ints, Ints, Ints]:
     """Rows of causes and of their effects in other processes, and how long after its effect a cause was recorded."""
     if skew == 0:
         return (np.empty(0, np.int64),) * 3
-    events = events if skew is None else transactions_told_apart(events)
-    sends = events.places(Event.SEND, Event.RESEND)
-    count = events.count_of("message")
-    first = np.full(count, NONE, np.int64)
-    first[events.message[sends[::-1]]] = sends[::-1]  # the last assignment wins
+    events = Index.of(events if skew is None else transactions_told_apart(events))
+    first = events.first_send
     effects = events.places(*(COMMITTED if skew is None else SENT))
     committed = events.places(*(() if skew is None else COMMITTED))
-    commits = _commits(events, first, np.bincount(events.message[sends], minlength=count) == 1)
+    commits = _commits(events)
     causes = np.concatenate([first[events.message[effects]], commits[events.message[committed]]])
     effects = np.concatenate([effects, committed])
     told = causes != NONE
@@ -265,14 +262,11 @@ def _caused(events: Events, skew: int | None) -> tuple[Ints, Ints, Ints]:
     return causes[seen], effects[seen], late[seen]
 
 
-def _commits(events: Events, first: Ints, once: Ints) -> Ints:
+def _commits(events: Index) -> Ints:
     """The row of the first call of commit of the transaction in which each message was sent, if it was sent once."""
-    calls = events.places(Event.COMMIT)
-    commit = np.full(events.count_of("transaction") + 1, NONE, np.int64)
-    commit[events.transaction[calls[::-1]]] = calls[::-1]
-    transaction = np.where(once & (first != NONE), events.transaction[first], ABSENT)
-    found: Ints = commit[transaction]
-    return found
+    once = (events.first_send != NONE) & (events.first_send == events.last_send)
+    transaction = np.where(once, events.transaction[events.first_send], ABSENT)
+    return np.append(events.first_of(events.places(Event.COMMIT), "transaction"), NONE)[transaction]
 
 
 def _greatest(told: Sequence[str], before: Codes, after: Codes, needed: Ints) -> Shifts:

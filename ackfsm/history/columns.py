@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +17,17 @@ from ackfsm.history.check import codes
 from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.terms import Fault
 
-__all__ = ["ABSENT", "NAMED", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode"]
+__all__ = ["ABSENT", "NAMED", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode", "event_code"]
 
 ABSENT = -1
 
 NAMED = ("process", "queue", "message", "session", "transaction", "consumer")
 """The columns of names."""
+
+
+def event_code(event: Event) -> int:
+    """The integer that stands for ``event`` in :class:`Events`."""
+    return EVENTS.index(event)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -64,6 +69,11 @@ class Events:
 
     def __len__(self) -> int:
         return len(self.t)
+
+    def take(self, rows: Ints | slice) -> Self:
+        """These rows, in that order."""
+        columns = (field.name for field in dataclasses.fields(self) if field.name != "names")
+        return dataclasses.replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
     def count_of(self, column: str) -> int:
         """How many different names a named column has."""
@@ -143,9 +153,8 @@ def assemble(parts: Sequence[Encoded]) -> Events:
     coded["transaction"] = _per_process(coded["process"], coded["transaction"])
     columns = {name: np.concatenate([part.numbers[name] for part in parts]) for name in parts[0].numbers}
     columns |= {name: numbers for name, (numbers, _) in coded.items()}
-    order = by_time(columns["t"])
     names = MappingProxyType({name: labels for name, (_, labels) in coded.items()})
-    return Events(**{name: column[order] for name, column in columns.items()}, names=names)
+    return Events(**columns, names=names).take(by_time(columns["t"]))
 
 
 def _numbered(parts: Sequence[pa.DictionaryArray]) -> tuple[Codes, pa.Array]:

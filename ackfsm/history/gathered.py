@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ackfsm.history import kernel
 from ackfsm.history.arrays import Codes, Mask
-from ackfsm.history.columns import ABSENT, Encoded, concatenated, encode
+from ackfsm.history.columns import ABSENT, Encoded, concatenated, encode, event_code
 from ackfsm.history.lines import REPORTED, Parsed, ParseError
-from ackfsm.history.observables import event_code
-from ackfsm.history.remarks import Remark, remarks_in
 from ackfsm.history.victims import NamedVictim, named_victims
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import AckScope
 
-__all__ = ["Gathered", "ReadLines", "beyond", "dictionary", "numbered_again"]
+__all__ = ["SEEN_AT_REST", "Gathered", "ReadLines", "Remark", "beyond", "dictionary", "numbered_again"]
 
 _FOLDED: Final = tuple(
     event_code(event)
@@ -32,6 +31,32 @@ _FOLDED: Final = tuple(
     )
 )
 _SCOPED: Final = (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
+
+
+SEEN_AT_REST: Final = (Event.WAITING, Event.DEPTH)
+"""The events that a recorder sees when nothing happens any more."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """A line of what was seen at rest: the fields of a ``waiting`` or a ``depth``."""
+
+    t: int
+    event: str
+    process: str
+    session: str | None
+    queue: str | None
+    message: str | None
+    error: str | None
+    position: int | None
+    delivery_count: int | None
+
+
+def _remarks_in(batch: pa.RecordBatch) -> Iterator[Remark]:
+    """Those in a batch of events, in the order of its rows."""
+    names = [field.name for field in dataclasses.fields(Remark)]
+    rows = pc.is_in(batch["event"], value_set=pa.array(SEEN_AT_REST, pa.string()))
+    yield from (Remark(**row) for row in batch.select(names).filter(rows).to_pylist())
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -69,7 +94,7 @@ class Gathered:
         columns = [] if read.plain is None else [read.plain]
         for parsed in read.parsed:
             columns.append(encode(parsed.events, parsed.lines))
-            self.remarks += remarks_in(parsed.events)
+            self.remarks += _remarks_in(parsed.events)
             self.victims += named_victims(parsed.events, parsed.lines, file)
             self.unreadable += parsed.unreadable[: REPORTED - len(self.unreadable)]
             self.unreadable_count += parsed.unreadable_count

@@ -134,25 +134,17 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
     if HEADER_KEY not in entries:
         return None
     first = _entry(entries, HEADER_KEY, place)
-    if isinstance(first, dict):
-        return _whole_header(entries, first, place)
-    value: dict[str, Any] = {HEADER_KEY: first}
-    for key in (*_JUDGED_BY, "cannot_show"):
-        if key in entries:
-            value[key] = _entry(entries, key, place)
-    for key in ("note", "api"):
-        if key in entries:
-            value[key] = entries[key].decode(errors="replace")
-    return _header(value, place)
-
-
-def _whole_header(entries: Mapping[str, bytes], value: Mapping[str, Any], place: str) -> Header:
-    if HEADER_KEY not in value:
+    if not isinstance(first, dict):
+        value: dict[str, Any] = {HEADER_KEY: first}
+        value |= {key: _entry(entries, key, place) for key in (*_JUDGED_BY, "cannot_show") if key in entries}
+        value |= {key: entries[key].decode(errors="replace") for key in ("note", "api") if key in entries}
+        return _header(value, place)
+    if HEADER_KEY not in first:
         raise InputError(f"{place}: {HEADER_KEY!r} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
     for key in (*_JUDGED_BY, "api", "cannot_show"):
         if key in entries:
             raise InputError(f"{place}: {key!r} stands beside a whole header; keep one of them")
-    return _header(value, place)
+    return _header(first, place)
 
 
 def _entry(entries: Mapping[str, bytes], key: str, place: str) -> Any:
@@ -197,8 +189,7 @@ def _header(value: Mapping[str, Any], place: str) -> Header:
     if version is True or version != VERSION:
         said = shown(json.dumps(version)) if not isinstance(version, (dict, list)) else "that is no number"
         raise InputError(f"{place}: history format {said} is not known; this version of ackfsm reads format {VERSION}")
-    config, queues, note, api = (value.get(key) for key in ("config", "queues", "note", "api"))
-    unshown = value.get("cannot_show")
+    config, queues, note, api, unshown = map(value.get, ("config", "queues", "note", "api", "cannot_show"))
     if config is not None and not isinstance(config, dict):
         raise InputError(f"{place}: `config` must be an object of settings")
     if note is not None and not isinstance(note, str):
@@ -241,17 +232,13 @@ def _known_queues(queues: object, place: str) -> _OfQueues:
 
 def _known_settings(settings: _Settings, place: str) -> _Settings:
     for key, setting in settings.items():
-        _known_setting(key, setting, place)
+        try:
+            _parsed_setting(key, setting)
+        except InputError as error:
+            raise InputError(f"{place}: {shown(str(error), _LONGEST_REASON)}; correct the header") from None
+        except RecursionError:
+            raise InputError(f"{place}: {quoted(key)} is nested too deeply; correct the header") from None
     return MappingProxyType(dict(settings))
-
-
-def _known_setting(key: str, setting: object, place: str) -> None:
-    try:
-        _parsed_setting(key, setting)
-    except InputError as error:
-        raise InputError(f"{place}: {shown(str(error), _LONGEST_REASON)}; correct the header") from None
-    except RecursionError:
-        raise InputError(f"{place}: {quoted(key)} is nested too deeply; correct the header") from None
 
 
 def _parsed(config: _Settings) -> _Settings:

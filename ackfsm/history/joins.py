@@ -10,9 +10,12 @@ import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints
 
-__all__ = ["NONE", "at", "distinct_pairs", "first_covering", "last_before", "number_pairs"]
+__all__ = ["NEVER", "NONE", "at", "distinct_pairs", "first_covering", "last_before", "number_pairs"]
 
 NONE = -1
+
+NEVER = np.iinfo(np.int64).max
+"""The row, or the time, of what does not happen."""
 
 
 def first_covering(group: Codes, place: Ints, cover_group: Codes, cover_cut: Ints) -> Ints:

@@ -7,14 +7,12 @@ from typing import Any, Final
 import numpy as np
 
 from ackfsm.history.arrays import mixed
+from ackfsm.history.joins import NEVER
 from ackfsm.numba_cache import compiled
 
-__all__ = ["NEVER", "hash_names", "mix", "number_by_appearance", "times_after"]
+__all__ = ["hash_names", "mix", "number_by_appearance", "times_after"]
 
 _WORD: Final = 8
-
-NEVER: Final = np.iinfo(np.int64).max
-"""The time of what does not happen."""
 
 mix: Final = compiled(mixed)
 

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa  # noqa: TC002 - it is there wherever this module is
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
-from ackfsm.history_format import Event
 from ackfsm.terms import Configuration
 
-__all__ = ["Configurations", "Share", "configurations_of", "in_several_shares", "queue_of_messages", "shares_of"]
+__all__ = ["Configurations", "Share", "configurations_of", "in_several_shares", "shares_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,13 +77,12 @@ class Share:
         return np.asarray(transactions[self.transactions[transactions]])
 
 
-def shares_of(configurations: Configurations, events: Events) -> Sequence[Share]:
+def shares_of(configurations: Configurations, events: Index) -> Sequence[Share]:
     """Those of ``events`` that have a message, at least one: the first is that of the general configuration."""
-    queue, names = queue_of_messages(events), events.names["queue"]
+    queue, names = events.queue_of, events.names["queue"]
     number = configurations.numbers(names)[queue]
-    of_transactions = np.zeros(events.count_of("transaction"), np.int64)
-    members = _members(events)[::-1]
-    of_transactions[events.transaction[members]] = number[events.message[members]]  # the last assignment wins
+    first = events.first_of(events.members, "transaction")
+    of_transactions = np.where(first == NONE, 0, np.append(number, 0)[events.message[first]])
     return [
         Share(configuration, _names(names, queue[number == place]), number == place, of_transactions == place)
         for place, configuration in enumerate(configurations.distinct())
@@ -95,27 +94,11 @@ def _names(names: pa.Array, queues: Ints) -> tuple[str, ...]:
     return tuple(sorted("" if code == ABSENT else str(names[code]) for code in np.unique(queues).tolist()))
 
 
-def in_several_shares(shares: Sequence[Share], events: Events) -> Ints:
+def in_several_shares(shares: Sequence[Share], events: Index) -> Ints:
     """The transactions with messages of several of ``shares``."""
-    members = _members(events)
-    transaction, message = events.transaction[members], events.message[members]
+    transaction, message = events.transaction[events.members], events.message[events.members]
     return np.unique(
         np.concatenate(
             [transaction[each.transactions[transaction] & ~each.messages[message]].astype(np.int64) for each in shares]
         )
     )
-
-
-def _members(events: Events) -> Ints:
-    """The rows that make a message one of a transaction."""
-    rows = events.places(Event.SEND, Event.RESEND, Event.DELIVERED)
-    return np.asarray(rows[events.transaction[rows] != ABSENT])
-
-
-def queue_of_messages(events: Events) -> Ints:
-    """The code of the queue of each message, :data:`ABSENT` where no line names one."""
-    anchor = np.full(events.count_of("message"), NONE, np.int64)
-    for rows in (np.flatnonzero(events.message != ABSENT), events.places(Event.SEND, Event.RESEND)):
-        named = rows[events.queue[rows] != ABSENT]
-        anchor[events.message[named]] = named  # the last assignment wins
-    return np.where(anchor == NONE, ABSENT, events.queue[anchor])

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ackfsm.history.columns import Events, assemble
-from ackfsm.history.gathered import Gathered
+from ackfsm.history.gathered import Gathered, Remark
 from ackfsm.history.header import Header, Headers, header_beside
 from ackfsm.history.lines import ParseError
 from ackfsm.history.open import opened
-from ackfsm.history.remarks import Remark
 from ackfsm.history.source import Source, source_of
 from ackfsm.history.victims import refuse_impossible
 from ackfsm.terms import InputError

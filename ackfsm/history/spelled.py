@@ -12,12 +12,9 @@ import numpy as np
 import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import NEVER, covering, first_covering_ack
-from ackfsm.history.joins import NONE, at, first_covering, last_before, number_pairs
-from ackfsm.history.observables import event_code
-from ackfsm.history.sends import sends_of
-from ackfsm.history.timeouts import timed_out
+from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE, at, first_covering, last_before
 from ackfsm.history_format import BROKER, VOCABULARY, Event
 from ackfsm.terms import AckScope
 
@@ -34,18 +31,18 @@ class _Added:
     event: Event
 
 
-def spelled_out(events: Events, up_to: Mask) -> Events:
+def spelled_out(events: Events, up_to: Mask) -> Index:
     """``events`` with a line for each message that a range confirms or gives back, and for each call timed out.
 
     ``up_to`` says of which messages a ``failed`` without a scope gives back what its session had before as well.  What
     a broker tells to have had when its history began is left out where another line sends it.
     """
-    events = _told_once(events)
+    index = Index.of(_told_once(events))
     for spelled in (_ranges, _timeouts, functools.partial(_given_back, up_to=up_to)):
-        added = spelled(events)
+        added = spelled(index)
         if len(added.after):
-            events = _with(events, added)
-    return events
+            index = Index.of(_with(index, added))
+    return index
 
 
 def _told_once(events: Events) -> Events:
@@ -55,12 +52,7 @@ def _told_once(events: Events) -> Events:
     told = np.zeros(len(events), bool)
     told[events.places(Event.SEND, Event.CONFIRMED)] = True
     again = told & by_broker & np.isin(events.message, events.message[sends[~by_broker[sends]]])
-    return _rows(events, np.flatnonzero(~again)) if again.any() else events
-
-
-def _rows(events: Events, rows: Ints) -> Events:
-    names = (field.name for field in dataclasses.fields(events) if field.name != "names")
-    return dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in names})
+    return events.take(np.flatnonzero(~again)) if again.any() else events
 
 
 def _with(events: Events, added: _Added) -> Events:
@@ -69,7 +61,7 @@ def _with(events: Events, added: _Added) -> Events:
     source = np.concatenate([np.arange(count), added.like])[order]
     new = np.flatnonzero(order >= count)
     its = order[new] - count
-    made = _rows(events, source)
+    made = events.take(source)
     made.message[new] = added.message[its]
     made.event[new] = event_code(added.event)
     for told in ("t", "line"):
@@ -77,7 +69,7 @@ def _with(events: Events, added: _Added) -> Events:
     return made
 
 
-def _ranges(events: Events) -> _Added:
+def _ranges(events: Index) -> _Added:
     """Each open send up to the one that a range names, in the session of that one, in the order of sending.
 
     A send is open until an outcome of its message, the close of its session or the crash that leaves it without.
@@ -86,45 +78,36 @@ def _ranges(events: Events) -> _Added:
     ranges = confirmed[events.scope[confirmed] == VOCABULARY["scope"].index(AckScope.UP_TO)]
     if not len(ranges):
         return _Added(ranges, ranges, ranges, Event.CONFIRMED)
-    sends = sends_of(events)
+    sends = events.plain_sends
     place, session = sends.place, events.session[sends.place]
     last = last_before(events.message[ranges], ranges, events.message[place], place)
     ranges, last = ranges[last != NONE], last[last != NONE]
     cover = at(ranges, first_covering(session, place, session[last], place[last] + 1), NONE)
-    covered = (cover != NONE) & (events.message[cover] != events.message[place]) & _open_at(events, cover)
+    covered = (cover != NONE) & (events.message[cover] != events.message[place]) & (sends.end > cover)
     pairs = np.unique(np.stack([cover[covered], events.message[place[covered]]]), axis=1)
     return _Added(pairs[0], pairs[0], pairs[1], Event.CONFIRMED)
 
 
-def _open_at(events: Events, cover: Ints) -> Mask:
-    """Whether each send outside transactions was open still when the range of it was confirmed."""
-    sends, closes = sends_of(events), events.places(Event.CLOSE)
-    closed = first_covering(events.session[sends.place], sends.place, events.session[closes], closes)
-    ends = (sends.outcome, sends.crash, at(closes, closed, NONE))
-    return np.asarray(np.logical_and.reduce([(end == NONE) | (end > cover) for end in ends]), np.bool_)
-
-
-def _given_back(events: Events, up_to: Mask) -> _Added:
+def _given_back(events: Index, up_to: Mask) -> _Added:
     """Each message that the session of a ``failed`` with a scope had still, as far as the scope goes.
 
     It had those that were delivered before and neither acknowledged nor given back since.
     """
-    failed, deliveries = events.places(Event.FAILED), events.places(Event.DELIVERED)
+    failed, deliveries = events.places(Event.FAILED), events.deliveries
     scope = events.scope.copy()
     untold = failed[(scope[failed] == ABSENT) & up_to[events.message[failed]]]
     scope[untold] = VOCABULARY["scope"].index(AckScope.UP_TO)
     wide = failed[~np.isin(scope[failed], [ABSENT, VOCABULARY["scope"].index(AckScope.MESSAGE)])]
     if not len(wide):
         return _Added(wide, wide, wide, Event.FAILED)
-    cover = covering(dataclasses.replace(events, scope=scope), wide)
-    own = number_pairs(events.session, events.message)
-    ends = (covering(events, events.places(Event.ACKNOWLEDGE)), first_covering_ack(own, deliveries, failed, failed))
-    open_ = (cover != NEVER) & (cover < np.minimum(*ends))
+    cover = events.covered(wide, scope)
+    done = np.minimum(events.covered(events.places(Event.ACKNOWLEDGE)), events.until(deliveries, own_message=failed))
+    open_ = (cover != NEVER) & (cover < done)
     pairs = np.unique(np.stack([cover[open_], events.message[deliveries[open_]]]), axis=1)
     return _Added(pairs[0], pairs[0], pairs[1], Event.FAILED)
 
 
-def _timeouts(events: Events) -> _Added:
+def _timeouts(events: Index) -> _Added:
     """The calls whose time-out is told."""
-    rows, calls = timed_out(events)
+    rows, calls = events.timeouts
     return _Added(rows, calls, events.message[calls].astype(np.int64), Event.ACK_IN_DOUBT)

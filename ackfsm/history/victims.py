@@ -7,8 +7,10 @@ others, and what it concerns there by ``queue``.  One that names nobody is of an
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+import itertools
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,17 +28,17 @@ __all__ = [
     "OF_THE_BROKER",
     "FaultLine",
     "NamedVictim",
+    "Outages",
     "fault_lines",
     "hits",
     "named_victims",
     "outages_of",
     "refuse_impossible",
-    "repaired_at",
 ]
 
 FAULT_EVENTS: Final = (Event.FAULT, Event.RECOVERED)
 
-OF_THE_BROKER: Final = (Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE)
+OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,50 +117,41 @@ def hits(lines: FaultLine, process: int, queue: int) -> bool:
     return (not lines.victims or process in lines.victims) and lines.queue in {ABSENT, queue}
 
 
-def repaired_at(lines: Sequence[FaultLine]) -> dict[FaultLine, FaultLine]:
-    """For each fault in ``lines`` (in the order of their moments) the repair that ends it, if there is one.
+Outages: TypeAlias = Sequence[tuple[FaultLine, FaultLine | None]]
+"""Faults, each with the repair that ends it, if there is one."""
+
+
+def outages_of(lines: Sequence[FaultLine]) -> Outages:
+    """Each fault in ``lines`` (in the order of their moments) with its repair.
 
     That is the first later one of its kind, if it is of the same victim or of nobody.  What hit nobody by name is over
     when that is said without a name, else with the last repair of somebody before the next such fault.
     """
-    found: dict[FaultLine, FaultLine] = {}
-    for kind in dict.fromkeys(each.fault for each in lines):
-        same = [each for each in lines if each.fault == kind]
-        for place, fault in enumerate(same):
-            repair = None if fault.repairs else _repair(fault, same, place + 1)
-            if repair is not None:
-                found[fault] = repair
+    same = {kind: [each for each in lines if each.fault == kind] for kind in {each.fault for each in lines}}
+    places = defaultdict[str, int](int)
+    found = []
+    for each in lines:
+        places[each.fault] += 1
+        if not each.repairs:
+            found.append((each, _repair(each, itertools.islice(same[each.fault], places[each.fault], None))))
     return found
 
 
-def _repair(fault: FaultLine, same: Sequence[FaultLine], begin: int) -> FaultLine | None:
-    later = (each for each in _from(same, begin) if each.repairs and _is_of(each, fault))
-    if fault.victims:
-        return next(later, None)
+def _repair(fault: FaultLine, later: Iterable[FaultLine]) -> FaultLine | None:
     last: FaultLine | None = None
-    for each in _from(same, begin):
-        if each.repairs and not each.victims and _is_of(each, fault):
-            return each
-        if not each.repairs and last is not None:
-            break
+    for each in later:
         if each.repairs and _is_of(each, fault):
+            if fault.victims or not each.victims:
+                return each
             last = each
+        elif not fault.victims and not each.repairs and last is not None:
+            break
     return last
-
-
-def _from(lines: Sequence[FaultLine], begin: int) -> Iterator[FaultLine]:
-    return (lines[place] for place in range(begin, len(lines)))
 
 
 def _is_of(repair: FaultLine, fault: FaultLine) -> bool:
     meets = not repair.victims or not fault.victims or bool(repair.victims & fault.victims)
     return meets and (ABSENT in {repair.queue, fault.queue} or repair.queue == fault.queue)
-
-
-def outages_of(lines: Sequence[FaultLine]) -> list[tuple[FaultLine, FaultLine | None]]:
-    """Each fault in ``lines`` with its repair."""
-    repairs = repaired_at(lines)
-    return [(each, repairs.get(each)) for each in lines if not each.repairs]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from ackfsm.tables._load import load, read_form
 from ackfsm.tables._machine import Counter, EventRef, Fsm, IndexKind, Machine, Relation, Row, RowKind, base_state, hold
 from ackfsm.tables._names import ConditionalValue, Option, VendorAlias, VendorEvent, format_value
 from ackfsm.tables._profiles import Constant, Default, Deviation, NumberRange, ProfileTable, Refusal
+from ackfsm.tables._recording import Certainty, Fact, Of, Only, Recording, Side, SignRow, When
 from ackfsm.tables._seeds import Seed, Sentence, read_seeds
 from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._sources import check_sources
@@ -20,6 +21,7 @@ __all__ = [
     "ALWAYS",
     "BOUND_SETTINGS",
     "ByteCount",
+    "Certainty",
     "Condition",
     "ConditionalValue",
     "Constant",
@@ -30,6 +32,7 @@ __all__ = [
     "Event",
     "EventRef",
     "Exclusion",
+    "Fact",
     "Factor",
     "Fsm",
     "Guarantee",
@@ -42,11 +45,14 @@ __all__ = [
     "Machine",
     "Monitor",
     "NumberRange",
+    "Of",
     "Omission",
+    "Only",
     "Option",
     "ProfileTable",
     "Promise",
     "Property",
+    "Recording",
     "Refusal",
     "Relation",
     "Row",
@@ -54,12 +60,15 @@ __all__ = [
     "Rule",
     "Seed",
     "Sentence",
+    "Side",
+    "SignRow",
     "Specification",
     "Timing",
     "Value",
     "VendorAlias",
     "VendorEvent",
     "Waiting",
+    "When",
     "base_state",
     "check_sources",
     "format_value",

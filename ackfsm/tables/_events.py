@@ -31,11 +31,10 @@ class Event:
     """One event: what it exists once for, the lane in which it happens, its meaning.
 
     In a diagram it is an arrow from ``start`` to ``end``; one of them is its lane, or both are.
-    ``recorded`` is how a history shows it, ``None`` if no history can.  ``line`` has the fields of the line that it
-    leaves there by itself, none if it leaves none; ``also`` are the events of other lines that may tell of it, and
-    ``repairs`` the faults that its line says to be over.  An ``optional`` event is one that an application may choose;
-    it happens only in checks that ask for it.  Where ``by_application`` holds it is the application that brings it
-    about, and nobody else answers for it if it does not happen.
+    ``recorded`` is how a history shows it, ``None`` if no history can; ``recording.yaml`` says by which lines.  An
+    ``optional`` event is one that an application may choose; it happens only in checks that ask for it.  Where
+    ``by_application`` holds it is the application that brings it about, and nobody else answers for it if it does not
+    happen.
     """
 
     name: str
@@ -45,9 +44,6 @@ class Event:
     end: Lane
     means: str
     recorded: str | None
-    line: Mapping[str, str | bool]
-    also: tuple[str, ...]
-    repairs: tuple[str, ...]
     optional: bool
     by_application: Condition | None = None
 
@@ -88,7 +84,6 @@ def _event(document: Document, name: str, condition: Callable[[tuple[str, ...], 
         raise document.error((name, "to"), sentence)
     lane = Lane(data["lane"])
     by_application = data.get("by_application")
-    line = data.get("line", _line_of_one_word(data.get("recorded", "")))
     return Event(
         name=name,
         per=IndexKind(data["per"]),
@@ -97,13 +92,6 @@ def _event(document: Document, name: str, condition: Callable[[tuple[str, ...], 
         end=Lane(data.get("to", lane)),
         means=data["means"],
         recorded=data.get("recorded"),
-        line=MappingProxyType({key: value for key, value in line.items() if key != "fault"}),
-        also=tuple(data.get("also", ())),
-        repairs=tuple(line.get("fault", ())),
         optional=data.get("optional", False),
         by_application=by_application and condition((name, "by_application"), by_application),
     )
-
-
-def _line_of_one_word(recorded: str) -> Mapping[str, str]:
-    return {"event": recorded} if recorded.isidentifier() else {}

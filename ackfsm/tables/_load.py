@@ -10,12 +10,13 @@ from typing import Any
 
 from ackfsm.tables._conditions import Condition, parse_condition
 from ackfsm.tables._cross_check import check_tables
-from ackfsm.tables._events import read_events, read_groups
+from ackfsm.tables._events import Event, read_events, read_groups
 from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import read_guarantees
 from ackfsm.tables._liveness import LivenessProperty, Waiting, read_liveness
 from ackfsm.tables._machine import Machine, RowKind, read_machine, read_renamed
 from ackfsm.tables._profiles import ProfileTable, read_profiles
+from ackfsm.tables._recording import Recording, read_recording
 from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification
 from ackfsm.tables._sweep import Factor, read_factors
@@ -66,11 +67,13 @@ class _Loader:
         machines = self._read_machines()
         properties = self._read_properties()
         promises = self._read_promises()
+        declared = read_events(events, lambda path, text: self._condition(events, path, text))
         specification = Specification(
             machines=MappingProxyType(machines),
             properties=MappingProxyType(properties),
             monitors=MappingProxyType(self._read_monitors()),
-            events=read_events(events, lambda path, text: self._condition(events, path, text)),
+            events=declared,
+            recording=self._read_recording(declared),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
             promises=MappingProxyType(promises),
@@ -173,6 +176,10 @@ class _Loader:
                     raise document.error((name,), f"{name!r} is the name of another monitor or anomaly; rename it")
                 monitors[name] = self._monitor(document, (name,), name, data)
         return monitors
+
+    def _read_recording(self, events: Mapping[str, Event]) -> Recording:
+        document = self._read("recording.yaml", "recording")
+        return read_recording(document, events, lambda path, text: self._condition(document, path, text))
 
     def _read_profiles(self, promises: Mapping[str, Promise], events: Document) -> dict[str, ProfileTable]:
         documents = {document.file.stem: document for document in self._folder("profiles", "profile")}

@@ -18,6 +18,7 @@ from ackfsm.tables._liveness import LivenessProperty
 from ackfsm.tables._machine import Machine
 from ackfsm.tables._names import ConditionalValue
 from ackfsm.tables._profiles import ProfileTable, Refusal, read_own_profile
+from ackfsm.tables._recording import Recording
 from ackfsm.tables._source import read_document
 from ackfsm.tables._sources import check_sources
 from ackfsm.tables._sweep import Factor
@@ -86,6 +87,7 @@ class Specification:
     properties: Mapping[Anomaly, Property]
     monitors: Mapping[str, Monitor]
     events: Mapping[str, Event]
+    recording: Recording
     conditions: Mapping[str, Condition]
     sources: Mapping[str, str]
     profiles: Mapping[str, ProfileTable]

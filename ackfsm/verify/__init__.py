@@ -1,7 +1,6 @@
 """Recorded histories (format 1): read one, count its anomalies, hold each message to the model, and judge it."""
 
 from ackfsm.history.columns import Events
-from ackfsm.history.expand import Stream
 from ackfsm.history.header import Header
 from ackfsm.history.lines import ParseError
 from ackfsm.history.queues import Configurations
@@ -9,6 +8,7 @@ from ackfsm.history.read import History, read, read_header
 from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded, UnrecordedFault
 from ackfsm.verify.counting.bins import LEVELS, MOST_GROUPS, Bins, By, Grouped, Series
+from ackfsm.verify.counting.observables import Stream, expand
 from ackfsm.verify.findings.examine import examine, shown_anomalies
 from ackfsm.verify.findings.findings import Cost, Finding, Findings, Part
 from ackfsm.verify.findings.verdict import Result, judge, verdict
@@ -44,6 +44,7 @@ __all__ = [
     "examination",
     "examine",
     "examine_path",
+    "expand",
     "judge",
     "read",
     "read_header",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from ackfsm.lookup import Cell, Difference, Lookup, Place
-from ackfsm.tables import Value, format_value
+from ackfsm.tables import SignRow, Value, format_value
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 from ackfsm.views.markdown import code, page_of, rows_of
 
@@ -30,6 +30,7 @@ _SECTIONS: Final = {
     "Conditions": "The names of [conditions.yaml](conditions.yaml) that rows share.",
     "Events": "An event happens where each of these machines allows it; the **owner** decides whether it exists. "
     "`calls` says whose call it is.",
+    "Recording": "What each line of a history tells; the reasons are in [recording.yaml](recording.yaml).",
     "Modes": "What each value changes: with all else as the profile `jms` has it, or with one more setting changed "
     "(*if also*).",
 }
@@ -48,9 +49,10 @@ def index_page(lookup: Lookup) -> str:
     )
     events = rows_of(("event", "means", "rows"), (_event(lookup, name) for name in spec.events))
     modes = [line for key, kind in _MODES for value in kind for line in _mode(lookup, key, value)]
-    titles = ("Settings", "Conditions", "Events", "Modes")
+    recording = rows_of(("sign", "line", "of", "tells"), map(_sign, spec.recording.signs.values()))
+    titles = ("Settings", "Conditions", "Events", "Recording", "Modes")
     lines = [_MADE, "", *_INTRODUCTION.splitlines(), "", *(f"* [{title}](#{title.lower()})" for title in titles)]
-    for title, body in zip(titles, (settings, conditions, events, modes), strict=True):
+    for title, body in zip(titles, (settings, conditions, events, recording, modes), strict=True):
         lines += ["", f"## {title}", "", _SECTIONS[title], *([] if title == "Modes" else [""]), *body]
     return page_of(lines)
 
@@ -81,6 +83,13 @@ def _event(lookup: Lookup, name: str) -> tuple[str, str, str]:
     owner = lookup.specification.owner(name)
     rows = _by_table(lookup.cells_with(name), owner.name if owner else "")
     return code(name), lookup.specification.events[name].means, "<br>".join(rows)
+
+
+def _sign(row: SignRow) -> tuple[str, str, str, str]:
+    fields = [f"`{name}` {' or '.join(format_value(value) for value in values)}" for name, values in row.fields.items()]
+    fields += [f"with `{name}`" for name in sorted(row.has)] + [f"without `{name}`" for name in sorted(row.lacks)]
+    of = f"{row.of.value}, {row.when.value.replace('_', ' ')}{', if possible' if row.sure else ''}"
+    return row.name, "<br>".join([code(row.line), *fields]), of, ", ".join(map(code, row.tells))
 
 
 def _by_table(cells: Iterable[Cell], owner: str = "") -> Iterator[str]:

@@ -63,7 +63,7 @@ class Oracle:
 
     def __init__(self, network: Network) -> None:
         self._network = network
-        self._events = shipped().events
+        self._events, self._recording = shipped().events, shipped().recording
         self._of: dict[_Key, list[int]] = {}
         self._hidden: list[int] = []
         self._all_keys = [self._keys(event) for event in network.events]
@@ -134,7 +134,7 @@ class Oracle:
 
     def _may_be_untold(self, event: NetworkEvent, keys: Collection[_Key]) -> bool:
         """Whether it has no line of its own, or none that is heard."""
-        return not self._events[event.name].line or all(key[:3] in self._unheard for key in keys)
+        return self._recording.line_of(event.name) is None or all(key[:3] in self._unheard for key in keys)
 
     def _not_heard(self, lines: Sequence[Line]) -> frozenset[_Kind]:
         """The kinds of lines that say nothing, or may not have been written down."""
@@ -221,11 +221,13 @@ class Oracle:
         table = self._events[event.name]
         message = f"m{event.index[0]}" if event.index else None
         process = self._process(table, event.consumer or 1)
-        if event.name in set(Fault) and not table.line:
+        line = self._recording.line_of(event.name)
+        if event.name in set(Fault) and line is None:
             return [("fault", process, message, event.name)]
-        names = [str(table.line["event"])] if table.line and not table.repairs else []
-        flag = table.line.get("redelivered") if table.line else None
-        return [(name, process, message, flag) for name in (*names, *table.also)]
+        names = [] if line is None else [str(line["event"])]
+        names += [row.line for row in self._recording.signs.values() if event.name in row.tells[row.leaving :]]
+        flag = None if line is None else line.get("redelivered")
+        return [(name, process, message, flag) for name in dict.fromkeys(names)]
 
     @staticmethod
     def _process(table: Event, consumer: int) -> str:

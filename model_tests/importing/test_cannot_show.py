@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from ackfsm import verify
-from ackfsm.history.observables import OBSERVABLES, Observable, observable_code
 from ackfsm.history_format import SHOWABLE, Event
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.verify.counting.machines import fold
+from ackfsm.verify.counting.observables import OBSERVABLES, Observable, observable_code
 from ackfsm.verify.counting.shown import countable, missing_events
 from ackfsm.verify.counting.watch import folded_properties, machines_of
 from model_tests.support.places import DATA

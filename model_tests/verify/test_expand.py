@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import given
 
-from ackfsm.history import columns, expand, lines, sends
-from ackfsm.history.observables import OBSERVABLES, Observable
+from ackfsm.history import columns, lines
+from ackfsm.history.index import Index
+from ackfsm.verify.counting.observables import OBSERVABLES, Observable, expand
 from model_tests.support.verify.labeller import Covering, in_order, outages
 from model_tests.support.verify.random_histories import histories
 
@@ -29,7 +30,7 @@ PLAIN = {"confirmed", "rejected", "in_doubt", "processed", "failed", "expired", 
 
 def _expanded(log: list[dict[str, Any]]) -> list[Row]:
     events = columns.assemble([columns.encode(pa.RecordBatch.from_pylist(log, lines.SCHEMA), np.arange(len(log)))])
-    stream = expand.expand(events, sends.sends_of(events))
+    stream = expand(Index.of(events))
     names = events.names["message"].to_pylist()
     return [
         (names[message], place, OBSERVABLES[observable])

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.history.observables import OBSERVABLES, Observable
 from ackfsm.terms import Anomaly, SpecError
 from ackfsm.verify.counting import machines as machines_
 from ackfsm.verify.counting import watch
 from ackfsm.verify.counting.machines import Watcher, compile_watchers, fold
+from ackfsm.verify.counting.observables import OBSERVABLES, Observable
 from model_tests.support.tables import shipped
 
 EVENTS = OBSERVABLES

@@ -21,6 +21,8 @@ _STATES = 4
 class _Table:
     """An observer of a few states that hears signs by a table."""
 
+    around = frozenset({"broker_crash"})
+
     def __init__(self, leads: Mapping[tuple[int, str], frozenset[int]]) -> None:
         self._leads = leads
 

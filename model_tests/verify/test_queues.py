@@ -333,3 +333,47 @@ def test_the_fold_knows_which_queue_is_judged_by_what(
     assert [(part.queues, part.findings.messages) for part in found.parts] == [(("safe",), 200), (("fast",), 200)]
     assert found.explanation is not None
     assert found.explanation.messages == 400
+
+
+def _came_again(*, again_from: str, fault_of: str) -> list[Event]:
+    """A message sent to `orders` that comes again from another queue, after a consumer of some queue died."""
+    events = events_of(
+        "p send m queue=orders; p confirmed m; c delivered m clear queue=orders; p send n queue=retry;"
+        " p confirmed n;"
+        " c delivered n clear queue=retry; c processed n; c acknowledge n scope=message;"
+        f" nemesis fault fault=consumer_crash queue={fault_of};"
+        f" nemesis recovered fault=consumer_crash queue={fault_of};"
+        f" d delivered m flagged queue={again_from}; d processed m; d acknowledge m scope=message; p drained"
+    )
+    return [{**each, "t": 10**9 * (each["t"] + 1)} for each in events]
+
+
+@pytest.mark.parametrize("again_from", ["orders", "retry"])
+@pytest.mark.parametrize(("fault_of", "verdict"), [("orders", Verdict.VALID), ("retry", Verdict.INVALID)])
+def test_a_fault_of_one_queue_explains_what_was_sent_to_it_and_nothing_else(
+    fault_of: str, verdict: Verdict, again_from: str, tmp_path: Path
+) -> None:
+    config = {**CLIENT, "profile": "artemis", "consumption": "receive", "delivery_mode": "PERSISTENT"}
+    configurations = _configurations(config)
+    found = _examined(_came_again(again_from=again_from, fault_of=fault_of), tmp_path, configurations)
+    assert verify.verdict(found, SPEC).verdict is verdict
+    folded = verify.examine_path(tmp_path / "h.jsonl", SPEC, lambda _: configurations, folded_from=0)
+    assert comparable(folded) == comparable(found)
+
+
+def test_a_send_without_a_queue_is_at_rest_when_the_queue_that_delivers_it_is_drained(tmp_path: Path) -> None:
+    events = events_of(
+        "p send m; p confirmed m; c delivered m clear queue=orders; c processed m; c acknowledge m scope=message;"
+        " p drained queue=orders"
+    )
+    found = _examined(events, tmp_path, _configurations({**CLIENT, "profile": "artemis"}))
+    assert found.anomalies[Anomaly.LOSS].unknown is None
+    assert verify.verdict(found, SPEC).verdict is Verdict.VALID
+
+
+@pytest.mark.parametrize(("first", "second", "overtaken"), [("a", "a", ("m1",)), ("a", "b", ())])
+def test_what_was_sent_without_a_queue_is_owed_an_order_in_the_one_that_delivers_it(
+    first: str, second: str, overtaken: tuple[str, ...], tmp_path: Path
+) -> None:
+    events = events_of(f"p send m1; p send m2; c delivered m2 clear queue={second}; c delivered m1 clear queue={first}")
+    assert _found(_examined(events, tmp_path, _configurations(CLIENT)), Anomaly.REORDER) == overtaken

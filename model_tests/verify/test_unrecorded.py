@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from ackfsm import explore, export, verify
-from ackfsm.history.quiescence import quiescence_of
+from ackfsm.history.index import Index
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify.conformance.life import contradiction
 from ackfsm.verify.conformance.lives import Recorded
 from ackfsm.verify.conformance.messages import Conformance, conformance
 from ackfsm.verify.conformance.unrecorded import MOST_FAULTS, smallest, with_fault
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS
-from ackfsm.verify.context.signs import Sign
+from ackfsm.verify.context.signs import Sign, Signs
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.model_runs import Run, systems, witnesses
@@ -254,9 +254,10 @@ def test_more_faults_than_the_bound_leave_it_open(tmp_path: Path) -> None:
 
 
 def _decided(history: NamedHistory, folder: Path) -> Conformance:
-    events = verify.read(history.write(folder)).events
-    recorded = Recorded.of_messages(events, quiescence_of(events), (), 0)
-    return conformance(recorded, events, SPEC, SPEC.configure(None, history.config))
+    events = Index.of(verify.read(history.write(folder)).events)
+    configuration = SPEC.configure(None, history.config)
+    recorded = Recorded.of_messages(events, (), 0, Signs.of(SPEC, configuration))
+    return conformance(recorded, events, SPEC, configuration)
 
 
 @pytest.mark.parametrize("name", ["a duplicate after the link broke", "B9 a flag that is missing after a clean close"])

@@ -12,9 +12,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
-from ackfsm.history.expand import Stream
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
+from ackfsm.tables import Certainty
 from ackfsm.terms import Anomaly
 from ackfsm.text import moment, quoted
 from ackfsm.verify.conformance.life import Heard
@@ -22,8 +22,9 @@ from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
-from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Certainty
+from ackfsm.verify.context.signs import AT_REST
 from ackfsm.verify.counting.machines import Machines, fold
+from ackfsm.verify.counting.observables import Stream
 
 __all__ = [
     "SHOWN",
@@ -246,7 +247,7 @@ class Explainer:
         """What the life of ``message`` needs; messages of equal lives need the same, and the first was asked before."""
         if message not in self._needed:
             _, lived = self._conformance.of(message)
-            self._needed[message] = self._conformance.needed(lived, CIRCUMSTANCES | {Event.RESEND.value})
+            self._needed[message] = self._conformance.needed(lived, (Event.RESEND.value,))
         return self._needed[message]
 
     def undecided(self) -> Ints:

@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import Stream
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
+from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
@@ -30,14 +31,14 @@ from ackfsm.verify.conformance.explain import (
     name_of,
     with_names,
 )
-from ackfsm.verify.conformance.lines import OF_THE_BROKER
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Needed, held, untold
 from ackfsm.verify.conformance.pair_judge import PairJudge
 from ackfsm.verify.conformance.pairs import Why, pairs_of
-from ackfsm.verify.context.signs import AT_REST, BOTH, CIRCUMSTANCES, DELIVERED_SOMEHOW
+from ackfsm.verify.context.signs import AT_REST, BOTH, DELIVERED_SOMEHOW
 from ackfsm.verify.counting.count import Halved, reordered
 from ackfsm.verify.counting.machines import Machines
+from ackfsm.verify.counting.observables import Stream
 
 __all__ = ["PairExplainer"]
 
@@ -60,7 +61,7 @@ class PairExplainer:
     def __init__(  # noqa: PLR0913, PLR0917 - what was counted, from what, and what it is held to
         self,
         conformance: Conformance,
-        events: Events,
+        events: Index,
         machines: Machines,
         stream: Stream,
         anomalies: Mapping[Anomaly, Ints],
@@ -71,6 +72,7 @@ class PairExplainer:
     ) -> None:
         """``halved`` are transactions that no pair tells of, and that no run of the model has."""
         self._events = events
+        self._around = specification.recording.around
         self._halved = halved
         self._anomalies = anomalies
         self._pairs = pairs_of(events, conformance, configuration, anomalies, doubted)
@@ -278,7 +280,7 @@ class PairExplainer:
         """What the life of ``pair`` needs; pairs of equal lives need the same, and the first was asked before."""
         if pair not in self._needed:
             _, lived = self._held.of(pair)
-            self._needed[pair] = self._held.needed(lived, CIRCUMSTANCES)
+            self._needed[pair] = self._held.needed(lived)
         return self._needed[pair]
 
     def needs(self, anomaly: Anomaly, codes: Ints) -> Needs:
@@ -361,7 +363,7 @@ class PairExplainer:
                 (
                     in_words(each, names)
                     for each in reversed(heard[: stop.place])
-                    if each.sign.of & (BOTH - of) and each.sign.name not in CIRCUMSTANCES
+                    if each.sign.of & (BOTH - of) and each.sign.name not in self._around
                 ),
                 "",
             ),

@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
-from ackfsm.verify.context.signs import AT_REST, CIRCUMSTANCES, Sign
+from ackfsm.verify.context.signs import AT_REST, Sign
 
-__all__ = ["MOST_CUTS", "TOO_MANY_ORDERS", "Contradiction", "Heard", "Life", "contradiction", "predecessors"]
+__all__ = ["MOST_CUTS", "TOO_MANY_ORDERS", "Contradiction", "Cut", "Heard", "Life", "Walk", "contradiction"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Contradiction:
     possible: tuple[str, ...]
 
 
-_Cut: TypeAlias = int
+Cut: TypeAlias = int
 """Which signs were heard, as bits."""
 
 MOST_CUTS: Final = 20_000
@@ -103,39 +103,83 @@ def contradiction(life: Life, observer: Observer) -> Contradiction | None:
 
     The place is that of the first sign with which nothing that was heard until then can go together.
     """
-    belief = _belief(life.heard, observer)
+    walk = Walk(life, observer)
+    belief = walk.last()
     if belief:
-        stays = not life.at_rest or observer.hear(belief, Sign(AT_REST))
-        return None if stays else Contradiction(len(life.heard), observer.possible(belief))
-    told = [place for place, each in enumerate(life.heard) if each.sign.name not in CIRCUMSTANCES]
+        return None if walk.rested(belief) else Contradiction(len(life.heard), observer.possible(belief))
+    told = [place for place, each in enumerate(life.heard) if each.sign.name not in observer.around]
     fits = bisect.bisect_left(
-        range(len(told)), 1, key=lambda last: int(not _belief(_until(life, told, last), observer))
+        range(len(told)), 1, key=lambda last: int(not Walk(_until(life, told, last), observer).last())
     )
-    before = _belief(_until(life, told, fits - 1), observer)
+    before = Walk(_until(life, told, fits - 1), observer).last()
     return Contradiction(told[fits] if fits < len(told) else len(life.heard), observer.possible(before))
 
 
-def _until(life: Life, told: Sequence[int], last: int) -> tuple[Heard, ...]:
+def _until(life: Life, told: Sequence[int], last: int) -> Life:
     """What was heard without what was ``told`` after the one of that number; circumstances are kept."""
-    return life.without(*told[last + 1 :]).heard
+    return life.without(*told[last + 1 :])
 
 
-def _belief(heard: Sequence[Heard], observer: Observer) -> Belief:
-    """What is believed when all of ``heard`` was heard, in any order that it allows; empty if there is none.
-
-    Raises :class:`TooManyStatesError` if there are too many orders.
-    """
-    order, cuts = _Order(heard), 0
-    beliefs: dict[_Cut, Belief] = {0: observer.first()}
-    for _ in heard:
-        beliefs = _next(heard, order, beliefs, observer)
-        cuts += len(beliefs)
-        if cuts > MOST_CUTS:
-            raise TooManyStatesError(TOO_MANY_ORDERS)
-    return next(iter(beliefs.values()), frozenset())
+_NONE: Final[Belief] = frozenset()
 
 
-def predecessors(heard: Sequence[Heard]) -> list[_Cut]:
+class Walk:
+    """The beliefs of an observer at the cuts of one life: at the sets of signs that may have been heard first."""
+
+    def __init__(self, life: Life, observer: Observer) -> None:
+        self._life = life
+        self._observer = observer
+        self._order = _Order(life.heard)
+        self._all = (1 << len(life.heard)) - 1
+
+    def first(self) -> Mapping[Cut, Belief]:
+        """What is believed before anything was heard."""
+        return {0: self._observer.first()}
+
+    def last(self) -> Belief:
+        """What is believed when all was heard, in any order that the life allows; empty if there is none.
+
+        Raises :class:`TooManyStatesError` if there are too many orders.
+        """
+        return self.end(self.spread(self.first(), {}))
+
+    def end(self, level: Mapping[Cut, Belief]) -> Belief:
+        """What is believed at the cut of all signs."""
+        return level.get(self._all, _NONE)
+
+    def rested(self, belief: Belief) -> Belief:
+        """What is left of a ``belief`` at the end: the states at rest, if nothing followed."""
+        return self._observer.hear(belief, Sign(AT_REST)) if self._life.at_rest else belief
+
+    def spread(self, start: Mapping[Cut, Belief], seen: dict[Cut, Belief]) -> dict[Cut, Belief]:
+        """What ``start`` and the signs lead to, but what was ``seen``; it is seen then.
+
+        Raises :class:`TooManyStatesError` as :meth:`last` does.
+        """
+        found: dict[Cut, Belief] = {}
+        by_size: list[dict[Cut, Belief]] = [{} for _ in range(len(self._life.heard) + 1)]
+        for cut, belief in start.items():
+            by_size[cut.bit_count()][cut] = belief
+        for size, cuts in enumerate(by_size):
+            for cut, belief in cuts.items():
+                known = seen.get(cut, _NONE)
+                new = belief - known if known else belief
+                if new:
+                    found[cut], seen[cut] = new, known | new
+                    if len(seen) > MOST_CUTS:
+                        raise TooManyStatesError(TOO_MANY_ORDERS)
+                    self._hear_on(cut, new, by_size[size + 1] if size < len(by_size) - 1 else {})
+        return found
+
+    def _hear_on(self, cut: Cut, belief: Belief, following: dict[Cut, Belief]) -> None:
+        for place in self._order.next(cut):
+            after = self._observer.hear(belief, self._life.heard[place].sign)
+            if after:
+                more = cut | 1 << place
+                following[more] = following[more] | after if more in following else after
+
+
+def predecessors(heard: Sequence[Heard]) -> list[Cut]:
     """For each sign the set of those that came before it: certainly, or since it is all the same which of them did.
 
     Of two equal signs the second comes after the first if what the first waits for the second waits for too, and what
@@ -160,7 +204,7 @@ def predecessors(heard: Sequence[Heard]) -> list[_Cut]:
     return found
 
 
-def _after(before: Sequence[_Cut], place: int) -> _Cut:
+def _after(before: Sequence[Cut], place: int) -> Cut:
     """The set of those that the sign at ``place`` came before, by what came before each."""
     return sum(1 << other for other, its in enumerate(before) if its >> place & 1)
 
@@ -177,7 +221,7 @@ class _Order:
         self._least = [*itertools.accumulate(reversed(self._certain), min)][::-1]
         self._near: dict[int, list[int]] = {}
 
-    def next(self, cut: _Cut) -> Iterator[int]:
+    def next(self, cut: Cut) -> Iterator[int]:
         """The places of the signs that may come after those of ``cut``."""
         first = (~cut & (cut + 1)).bit_length() - 1
         if first not in self._near:
@@ -190,16 +234,3 @@ class _Order:
         """The places from ``first`` on that may come before it; the life may have thousands that cannot."""
         end = bisect.bisect_right(self._least, first, lo=first)
         return [place for place in range(first, end) if self._certain[place] <= first]
-
-
-def _next(
-    heard: Sequence[Heard], order: _Order, beliefs: Mapping[_Cut, Belief], observer: Observer
-) -> dict[_Cut, Belief]:
-    """What is believed after one more sign, by the cut that it leads to."""
-    found: dict[_Cut, list[Belief]] = {}
-    for cut, belief in beliefs.items():
-        for place in order.next(cut):
-            after = observer.hear(belief, heard[place].sign)
-            if after:
-                found.setdefault(cut | 1 << place, []).append(after)
-    return {cut: frozenset[int]().union(*each) for cut, each in found.items()}

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Collection, Iterator
+import functools
+from collections.abc import Collection
 from typing import Final
 
 import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints, Mask
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import NEVER, calls_of, covering, first_covering_ack
-from ackfsm.history.joins import NONE, distinct_pairs, last_before, number_pairs
-from ackfsm.history.observables import event_code
-from ackfsm.history_format import VOCABULARY, Event, Outcome
-from ackfsm.terms import Fault
-from ackfsm.verify.conformance.tokens import NOBODY, OF_TRANSACTIONS, Tokens, in_doubt, members_of
-from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_CONSUMERS, Circumstance, circumstances
-from ackfsm.verify.context.interrupted import Interruptions
-from ackfsm.verify.context.signs import BROKEN, CALLS, DELIVERED_FLAGGED, FAILED_WITH, SIGNS, Certainty, of_consumer
+from ackfsm.history.columns import ABSENT, event_code
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE, distinct_pairs, last_before, number_pairs
+from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.tables import Certainty, Of, Side, SignRow, When
+from ackfsm.verify.conformance.tokens import NOBODY, Tokens, doubted, members_of
+from ackfsm.verify.context.circumstances import EFFECT, Circumstance, Interruptions, circumstances
+from ackfsm.verify.context.signs import Signs, lines_of
 
-__all__ = ["OF_THE_BROKER", "Lines", "Moments", "modes_of", "placed"]
+__all__ = ["ANY_TIME", "Lines", "Moments", "placed"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -32,30 +31,16 @@ class Moments:
     high: Ints
 
 
-_DIRECT: Final = (
-    Event.SEND,
-    Event.RESEND,
-    Event.CONFIRMED,
-    Event.REJECTED,
-    Event.IN_DOUBT,
-    Event.EXPIRED,
-    Event.DEAD_LETTERED,
-    Event.RETURNED,
-    Event.JOURNAL_WRITTEN,
-    Event.JOURNAL_SYNCED,
-)
 _FROM_THE_BROKER: Final = (Event.CONFIRMED, Event.REJECTED, Event.ACKNOWLEDGED, Event.COMMITTED, Event.ROLLED_BACK)
 """Answers to a call that has reached the broker."""
-_AT_CONSUMERS: Final = (Event.DELIVERED, Event.PROCESSED, Event.FAILED)
-_OF_SESSIONS: Final = (Event.RECOVER, Event.CLOSE)
 _ENDED: Final = (Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLED_BACK)
+_GIVING_BACK: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
 _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
-_FEW_CONSUMERS: Final = 3
+ANY_TIME: Final = -NEVER
+"""When what is late may have begun."""
 
-OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
-_TAKING_AWAY: Final = frozenset({*OF_THE_BROKER, *OF_CONSUMERS, BROKEN, Event.CLOSE.value})
-"""What a consumer has to come back after."""
+_FEW_CONSUMERS: Final = 3
 
 
 class _Pairs:
@@ -90,7 +75,7 @@ class _Pairs:
 class _Visits:
     """When each consumer was handed a message of each queue, so that it was there."""
 
-    def __init__(self, events: Events, deliveries: Ints, queues: Ints) -> None:
+    def __init__(self, events: Index, deliveries: Ints, queues: Ints) -> None:
         """``queues`` are those of the messages."""
         process, queue = events.process[deliveries].astype(np.int64), queues[events.message[deliveries]]
         width = np.int64(events.count_of("queue") + 1)
@@ -111,22 +96,19 @@ class _Visits:
 class Lines:
     """What the rows of a history tell of its messages, and when."""
 
-    def __init__(self, events: Events, skew: int, *, recovers: bool = False) -> None:
+    def __init__(self, events: Index, skew: int, signs: Signs, *, recovers: bool = False) -> None:
         """``recovers`` says that the library recovers a session whose listener has thrown."""
-        self.events = events
-        placed_ones = placed(events, skew)
-        self._of_failures = _with_failures(events, *placed_ones)
+        self.events, self.signs = events, signs
+        placed_ones = placed(events, skew, signs)
+        self._of_failures = _with_failures(events, signs, *placed_ones)
         self.circumstances, self.moments = self._of_failures if recovers else placed_ones
-        self._of_consumers = np.setdiff1d(events.places(Event.CLOSE), events.closes_of_sessions())
         self._interruptions = Interruptions(self.circumstances)
-        self.lanes = _lanes(events)
+        self.lanes = _lanes(events, signs)
         self.broken = events.errs == 1
-        self.producers = _producers(events)
-        sends = events.places(Event.SEND, Event.RESEND)
+        self.producers = events.sender_of
+        sends = events.sends
         self.senders = _Pairs(events.message[sends], events.process[sends])
-        self.queues = _queues(events)
-        self.modes = modes_of(events)
-        self.deliveries = events.places(Event.DELIVERED)
+        self.queues, self.modes, self.deliveries = events.queue_of, events.mode_of, events.deliveries
         self._visits = _Visits(events, self.deliveries, self.queues)
         self.handed = _Pairs(events.message[self.deliveries], events.process[self.deliveries])
         self.processed_too_often = self._processed_too_often()
@@ -136,10 +118,8 @@ class Lines:
         self._consumers = np.roll(np.bincount(self._visits.queue + 1, minlength=events.count_of("queue") + 1), -1)
         """For each queue, and for none, how many processes consumed from it."""
         self._consumers_of, self._queues_of = _Pairs(queue - 1, process), _Pairs(process, queue - 1)
-        ended = events.places(*GIVING_BACK)
-        busy = np.concatenate(
-            [events.process[self.deliveries], events.process[events.places(Event.SEND, Event.RESEND)]]
-        )
+        ended = events.places(*_GIVING_BACK)
+        busy = events.process[np.concatenate([self.deliveries, sends])]
         self.prepared = _prepared(events)
         hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
         self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
@@ -243,9 +223,9 @@ class Lines:
         """
         events = self.events
         found = np.full(events.count_of("queue") + 1, -NEVER, np.int64)
-        if each.kind not in _TAKING_AWAY:
+        if not each.takes_away:
             return found
-        of_the_broker = each.kind in OF_THE_BROKER
+        of_the_broker = each.sign.of is Of.ALL
         hit = each.hit | each.suspected
         if of_the_broker or each.unheard or hit & self._idle:
             found[:] = NEVER
@@ -282,8 +262,17 @@ class Lines:
 
     def of_messages(self) -> Tokens:
         """The tokens of the lines that name a message, or cover it."""
-        parts = (*self._direct(), *self._at_consumers(), self._leases(), *self._of_sends(), *self._of_deliveries())
-        return self._since_the_last_send(in_doubt(Tokens.joined(parts)))
+        told = {
+            Of.NAMED: self._named,
+            Of.HOLDER: self._by_holders,
+            Of.UNTOLD: self._of_untold_sends,
+            Of.COVERED: self._covered_by_calls,
+            Of.TRANSACTION: self._in_transactions,
+            Of.SESSION: self._in_sessions,
+        }
+        rows = ((code, row) for code, row in enumerate(self.signs.rows) if row.only is None and row.of in told)
+        parts = [told[row.of](code, row, lines_of(self.events, row)) for code, row in rows]
+        return self._since_the_last_send(doubted(Tokens.joined(parts), self.signs))
 
     def _since_the_last_send(self, tokens: Tokens) -> Tokens:
         """Without the sends that were rolled back before the message was sent once more, and what became of them.
@@ -291,67 +280,60 @@ class Lines:
         A message that was delivered meanwhile has nothing taken from it.
         """
         events, count = self.events, self.events.count_of("message")
-        sends = events.places(Event.SEND, Event.RESEND)
+        sends, last = events.sends, events.last_send
         undone = np.zeros(events.count_of("transaction") + 1, bool)
         undone[events.transaction[events.places(Event.ROLLED_BACK)]] = True
         undone[ABSENT] = False
-        last, first_delivery = np.full(count, NONE, np.int64), np.full(count, NEVER, np.int64)
-        last[events.message[sends]] = sends
-        np.minimum.at(first_delivery, events.message[self.deliveries], self.deliveries)
         kept = np.zeros(count, bool)
         earlier = sends[sends < last[events.message[sends]]]
         kept[events.message[earlier[~undone[events.transaction[earlier]]]]] = True
         several = np.zeros(count, bool)
         several[events.message[earlier]] = True
-        fresh = several & ~kept & (first_delivery > last)
+        fresh = several & ~kept & ((events.first_delivery == NONE) | (events.first_delivery > last))
         started = tokens.where(~fresh[tokens.message] | (tokens.row >= last[tokens.message]))
         sign = started.sign.copy()
-        sign[fresh[started.message] & (sign == SIGNS.index(Event.RESEND))] = SIGNS.index(Event.SEND)
+        again, first = (self.signs.code(event.value) for event in (Event.RESEND, Event.SEND))
+        sign[fresh[started.message] & (sign == again)] = first
         return dataclasses.replace(started, sign=sign)
 
+    @staticmethod
     def tokens(
-        self,
         message: Codes,
         row: Ints | int,
-        sign: str,
+        sign: int,
         process: Codes | int = NOBODY,
-        certainty: Certainty = Certainty.CERTAIN,
+        certainty: Ints | int = Certainty.CERTAIN,
     ) -> Tokens:
-        """One token of ``sign`` for each of ``message``."""
-        count = len(message)
-        return Tokens(
-            message.astype(np.int64),
-            np.broadcast_to(np.asarray(row, np.int64), (count,)),
-            np.full(count, SIGNS.index(sign)),
-            np.broadcast_to(np.asarray(process, np.int64), (count,)),
-            np.full(count, int(certainty)),
-        )
+        """One token of the ``sign`` of that code for each of ``message``."""
+        columns = (np.asarray(each, np.int64) for each in (message, row, sign, process, certainty))
+        return Tokens(*(np.broadcast_to(each, (len(message),)) for each in columns))
 
-    def _direct(self) -> Iterator[Tokens]:
-        for event in _DIRECT:
-            rows = self.events.places(event)
-            rows = rows[self.events.message[rows] != ABSENT]
-            yield self.tokens(self.events.message[rows], rows, event.value)
-        rejected = self.events.places(Event.REJECTED)
-        yield self.tokens(
-            self.events.message[rejected], rejected, Fault.REJECTION.value, certainty=Certainty.IF_POSSIBLE
-        )
-        yield self._refused_untold()
+    def _named(self, code: int, row: SignRow, rows: Ints) -> Tokens:
+        """What is late is told of whoever was handed the message."""
+        rows = rows[self.events.message[rows] != ABSENT]
+        if row.when is When.LATE:
+            rows = np.setdiff1d(rows, self.by_workers)
+        process = self.events.process[rows] if row.side is Side.CONSUMER else NOBODY
+        return self.tokens(self.events.message[rows], rows, code, process)
 
-    def _refused_untold(self) -> Tokens:
-        """What the broker may have refused of those who are told no outcomes: the first refusal after each send.
+    def _by_holders(self, code: int, _: SignRow, rows: Ints) -> Tokens:
+        events = self.events
+        held = last_before(events.message[rows], rows, events.message[self.deliveries], self.deliveries)
+        rows, held = rows[held != NONE], self.deliveries[held[held != NONE]]
+        return self.tokens(events.message[rows], rows, code, events.process[held])
 
-        Who is told outcomes is told those of one delivery mode: of another one it may be told none.
+    def _of_untold_sends(self, code: int, _: SignRow, rows: Ints) -> Tokens:
+        """The first of ``rows`` after each send.
+
+        Who is told the outcomes of one delivery mode may be told no others.
         """
         events = self.events
-        faults = events.places(Event.FAULT)
-        faults = faults[events.fault[faults] == VOCABULARY["fault"].index(Fault.REJECTION)]
         told = self._of_sender(events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT))
-        sends = events.places(Event.SEND, Event.RESEND)
-        sends = sends[(events.transaction[sends] == ABSENT) & ~np.isin(self._of_sender(sends), told)]
-        following = np.searchsorted(self.moments.high[faults], self.moments.low[sends])
-        sends, following = sends[following < len(faults)], following[following < len(faults)]
-        return self.tokens(events.message[sends], faults[following], Fault.REJECTION.value, certainty=Certainty.PERHAPS)
+        sends = events.plain_sends.place
+        sends = sends[~np.isin(self._of_sender(sends), told)]
+        following = np.searchsorted(self.moments.high[rows], self.moments.low[sends])
+        sends, following = sends[following < len(rows)], following[following < len(rows)]
+        return self.tokens(events.message[sends], rows[following], code, certainty=Certainty.PERHAPS)
 
     def _of_sender(self, rows: Ints) -> Ints:
         """For each of ``rows``, which name messages, a number of its process and the message's delivery mode."""
@@ -359,54 +341,13 @@ class Lines:
         found: Ints = self.events.process[rows] * modes + self.modes[self.events.message[rows]] - ABSENT
         return found
 
-    def _at_consumers(self) -> Iterator[Tokens]:
-        for event in _AT_CONSUMERS:
-            rows = self.events.places(event)
-            if event is Event.PROCESSED:
-                rows = np.setdiff1d(rows, self.by_workers)
-            certainty = Certainty.IF_POSSIBLE if event is Event.FAILED else Certainty.CERTAIN
-            for sign, its in self._kinds(event, rows):
-                yield self.tokens(self.events.message[its], its, sign, self.events.process[its], certainty)
+    def _in_transactions(self, code: int, row: SignRow, rows: Ints) -> Tokens:
+        of_consumers = row.side is Side.CONSUMER
+        members = self.deliveries if of_consumers else self.events.sends
+        return self._covered(code, members, self.events.until(members, transaction=rows), of_consumers=of_consumers)
 
-    def _kinds(self, event: Event, rows: Ints) -> Iterator[tuple[str, Ints]]:
-        """What these lines of ``event`` tell more exactly, and which of them do."""
-        flagged, outcome = self.events.redelivered[rows] == 1, self.events.outcome[rows]
-        if event is Event.DELIVERED:
-            yield from ((event.value, rows[~flagged]), (DELIVERED_FLAGGED, rows[flagged]))
-        elif event is Event.FAILED:
-            yield event.value, rows[outcome == ABSENT]
-            yield from ((FAILED_WITH[each], rows[outcome == code]) for code, each in enumerate(Outcome))
-        else:
-            yield event.value, rows
-
-    def _leases(self) -> Tokens:
-        """What ran out was lent to whoever was handed the message last."""
-        events, rows = self.events, self.events.places(Event.LEASE_EXPIRED)
-        held = last_before(events.message[rows], rows, events.message[self.deliveries], self.deliveries)
-        rows, held = rows[held != NONE], self.deliveries[held[held != NONE]]
-        process = events.process[held]
-        return self.tokens(events.message[rows], rows, Event.LEASE_EXPIRED.value, process, Certainty.IF_POSSIBLE)
-
-    def _of_sends(self) -> Iterator[Tokens]:
-        sends = self.events.places(Event.SEND, Event.RESEND)
-        for event, acts in self._acts():
-            rows = first_covering_ack(self.events.transaction, sends, acts, acts)
-            certainty = Certainty.IF_POSSIBLE if event is Event.ROLLBACK else Certainty.CERTAIN
-            yield self._covered(sends, rows, event.value, certainty, of_consumers=False)
-
-    def _acts(self) -> Iterator[tuple[Event, Ints]]:
-        """What is done to transactions, by event; a commit that is answered with ``rolled_back`` was a rollback."""
-        undone = self._undone_commits()
-        for event in OF_TRANSACTIONS:
-            acts = self.events.places(event)
-            if event is Event.COMMIT:
-                acts = np.setdiff1d(acts, undone)
-            yield event, np.union1d(acts, undone) if event is Event.ROLLBACK else acts
-
-    def _undone_commits(self) -> Ints:
-        commits, transaction = self.events.places(Event.COMMIT), self.events.transaction
-        found: Ints = commits[np.isin(transaction[commits], transaction[self.events.places(Event.ROLLED_BACK)])]
-        return found
+    def _in_sessions(self, code: int, _: SignRow, rows: Ints) -> Tokens:
+        return self._covered(code, self.deliveries, self.events.until(self.deliveries, session=rows))
 
     def settled_in_lines(self) -> Ints:
         """The messages that were handed only to processes which write down what they acknowledge, commit or roll back.
@@ -421,92 +362,66 @@ class Lines:
         found: Ints = np.setdiff1d(message[by_one_that_tells], np.union1d(message[~by_one_that_tells], mixed))
         return found.astype(np.int64)
 
-    def of_undone_commits(self) -> Ints:
-        """The messages that were sent in transactions whose commit was answered with ``rolled_back``."""
-        events, sends = self.events, self.events.places(Event.SEND, Event.RESEND)
-        sends = sends[events.transaction[sends] != ABSENT]
-        undone = events.transaction[self._undone_commits()]
-        found: Ints = events.message[sends[np.isin(events.transaction[sends], undone)]].astype(np.int64)
-        return found
-
-    def _of_deliveries(self) -> Iterator[Tokens]:
-        yield from self._acknowledgements()
-        for event, acts in self._acts():
-            rows = first_covering_ack(self.events.transaction, self.deliveries, acts, acts)
-            yield self._covered(self.deliveries, rows, of_consumer(event.value), _certainty(event))
-        for event in _OF_SESSIONS:
-            acts = self.events.places(event)
-            acts = np.setdiff1d(acts[~self.broken[acts]], self._of_consumers)
-            rows = first_covering_ack(self.events.session, self.deliveries, acts, acts)
-            sign = of_consumer(event.value) if event is Event.CLOSE else event.value
-            yield self._covered(self.deliveries, rows, sign, _certainty(event))
-
-    def _acknowledgements(self) -> Iterator[Tokens]:
+    def _covered_by_calls(self, code: int, row: SignRow, rows: Ints) -> Tokens:
         """The calls, each for the deliveries of its session that no call covers yet, and the answers to them.
 
         An answer that belongs to no call covers as a call would.
         """
-        calls = covering(self.events, self.events.places(Event.ACKNOWLEDGE))
-        elsewhere = self._went_elsewhere()
-        yield self._called(calls, Event.ACKNOWLEDGE, elsewhere)
-        answers = self.events.places(*_ANSWERS)
-        answered = calls_of(self.events, answers)
-        first = np.full(len(self.events) + 1, NEVER)
-        first[answered[::-1]] = answers[::-1]  # the last assignment wins
-        of_calls = np.where(calls == NEVER, NEVER, first[np.minimum(calls, len(self.events))])
-        rows = np.minimum(of_calls, covering(self.events, answers[answered == answers]))
-        for event in _ANSWERS:
-            its = rows != NEVER
-            its[its] = self.events.event[rows[its]] == event_code(event)
-            yield self._called(np.where(its, rows, NEVER), event, elsewhere)
+        if row.is_call:
+            return self._called(code, self._calls)
+        covering = np.where(np.isin(self._answers, rows), self._answers, NEVER)
+        return self._called(code, covering)
 
-    def _called(self, rows: Ints, event: Event, elsewhere: Ints) -> Tokens:
+    @functools.cached_property
+    def _calls(self) -> Ints:
+        """For each delivery the call that covers it first; else never."""
+        return self.events.covered(self.events.places(Event.ACKNOWLEDGE))
+
+    @functools.cached_property
+    def _answers(self) -> Ints:
+        """For each delivery the first answer to that call, or to none; else never."""
+        answers = self.events.places(*_ANSWERS)
+        first = np.append(self.events.answered(*_ANSWERS), NEVER)
+        uncalled = answers[self.events.call_of[answers] == answers]
+        of_calls: Ints = first[np.minimum(self._calls, len(self.events))]
+        return np.minimum(of_calls, self.events.covered(uncalled))
+
+    def _called(self, code: int, rows: Ints) -> Tokens:
         """What the calls at ``rows``, or their answers, cover.
 
         That is uncertain of a message which the call does not name and which the session may not have any more: it went
-        ``elsewhere`` before, its application failed with it or refused it, or its connection may have broken.  A call
-        of a session that was found broken is in vain, whatever it names.
+        elsewhere before, its application failed with it or refused it, or its connection may have broken.  A call of a
+        session that was found broken is in vain, whatever it names.
         """
-        found, events = self._covered(self.deliveries, rows, event.value), self.events
+        found, events = self._covered(code, self.deliveries, rows), self.events
         covered = rows != NEVER
         deliveries, calls = self.deliveries[covered], rows[covered]
-        stale = (elsewhere[covered] < calls) | (self._failed[covered] < calls)
+        stale = (self._elsewhere[covered] < calls) | (self._failed[covered] < calls)
         stale |= self._interruptions.between(found.process, events.t[deliveries], events.t[calls])
         stale &= events.message[found.row] != found.message
         certainty = np.where(stale, int(Certainty.IF_POSSIBLE), found.certainty)
         breaks = events.places(Event.CLOSE)
         breaks = breaks[self.broken[breaks]]
-        gone = first_covering_ack(events.session, deliveries, breaks, breaks) < calls
+        gone = events.until(deliveries, session=breaks) < calls
         certainty[gone] = int(Certainty.PERHAPS)
         return dataclasses.replace(found, certainty=certainty.astype(np.int64))
 
-    def _went_elsewhere(self) -> Ints:
+    @functools.cached_property
+    def _elsewhere(self) -> Ints:
         """For each delivery the next one of its message, if that is to another process; else never."""
-        message, process = self.events.message[self.deliveries], self.events.process[self.deliveries]
-        order = np.argsort(message, kind="stable")
-        this, following = order[:-1], order[1:]
-        moved = (message[this] == message[following]) & (process[this] != process[following])
-        found = np.full(len(self.deliveries), NEVER)
-        found[this[moved]] = self.deliveries[following[moved]]
-        return found
+        process, following = np.append(self.events.process, NOBODY), self.events.next_delivery
+        moved = process[np.minimum(following, len(self.events))] != process[self.deliveries]
+        return np.where(moved, following, NEVER)
 
-    def _covered(
-        self,
-        members: Ints,
-        rows: Ints,
-        sign: str,
-        certainty: Certainty = Certainty.CERTAIN,
-        *,
-        of_consumers: bool = True,
-    ) -> Tokens:
+    def _covered(self, code: int, members: Ints, rows: Ints, *, of_consumers: bool = True) -> Tokens:
         covered = rows != NEVER
         members, rows = members[covered], rows[covered]
         process = self.events.process[members].astype(np.int64) if of_consumers else NOBODY
-        return self.tokens(self.events.message[members], rows, sign, process, certainty)
+        return self.tokens(self.events.message[members], rows, code, process)
 
 
 def _with_failures(
-    events: Events, found: tuple[Circumstance, ...], moments: Moments
+    events: Index, signs: Signs, found: tuple[Circumstance, ...], moments: Moments
 ) -> tuple[tuple[Circumstance, ...], Moments]:
     """What happened around messages where a listener that fails may have its whole session started over."""
     rows = events.places(Event.FAILED)
@@ -516,7 +431,7 @@ def _with_failures(
     failures = (
         Circumstance(
             row=row,
-            kind=Event.RECOVER.value,
+            sign=signs.rows[signs.code(Event.RECOVER.value)],
             low=int(moments.low[row]),
             high=int(high[row]),
             suspected=frozenset({int(events.process[row])}),
@@ -526,16 +441,15 @@ def _with_failures(
     return tuple(sorted((*found, *failures), key=lambda each: each.row)), Moments(moments.low, high)
 
 
-def _prepared(events: Events) -> Ints:
+def _prepared(events: Index) -> Ints:
     """For each message from and to which rows it was in a prepared transaction: sent in one, and consumed in one."""
     found = np.zeros((events.count_of("message"), 2, 2), np.int64)
     if not len(events.places(Event.PREPARE, Event.PREPARED)):
         return found
     begins, ends = events.places(Event.PREPARE, Event.PREPARED), events.places(*_ENDED)
     for side, kinds in enumerate(((Event.SEND, Event.RESEND), (Event.DELIVERED,))):
-        rows = events.places(*kinds)
-        rows = rows[events.transaction[rows] != ABSENT]
-        begin, end = (first_covering_ack(events.transaction, rows, acts, acts) for acts in (begins, ends))
+        rows = events.inside(*kinds)
+        begin, end = (events.until(rows, transaction=acts) for acts in (begins, ends))
         its = begin != NEVER
         found[events.message[rows[its]], side] = np.stack([begin[its], end[its]], axis=1)
     return found
@@ -549,52 +463,59 @@ def _next_with(keys: Ints, rows: Ints, wanted: Ints, after: Ints) -> Ints:
     return np.where((found // width == wanted) & (found != NEVER), found % width, NEVER)
 
 
-def _certainty(event: Event) -> Certainty:
-    return Certainty.IF_POSSIBLE if event in GIVING_BACK else Certainty.CERTAIN
-
-
-def _moments(events: Events, skew: int) -> Moments:
+def _moments(events: Index, signs: Signs, skew: int) -> Moments:
     """When each row happened: as long before as ``skew`` may hide, so that no order between clocks is too certain."""
     before, after = _neighbours(events)
-    calls = np.isin(events.event, [event_code(event) for event in CALLS])
+    calls, late = (_written(events, signs, when) for when in (When.BEFORE, When.LATE))
     closes, broken = events.event == event_code(Event.CLOSE), _broken(events)
     before = np.where(broken, _last_answers(events), before)
     low = np.where(closes, np.maximum(before, events.t - EFFECT), events.t)
-    return Moments(low - skew, np.where(calls | closes & ~broken, after, events.t))
+    low = np.where(late, ANY_TIME, low - skew)
+    return Moments(low, np.where(calls | closes & ~broken, after, events.t))
 
 
-def placed(events: Events, skew: int) -> tuple[tuple[Circumstance, ...], Moments]:
+def placed(events: Index, skew: int, signs: Signs) -> tuple[tuple[Circumstance, ...], Moments]:
     """What happened around the messages, and when each row happened: a fault, between its line and its repair.
 
     What a client reads when the broker is dead already had arrived before: others may have noticed by then.
     """
-    moments = _moments(events, skew)
-    found = circumstances(events, moments.low, moments.high)
+    moments = _moments(events, signs, skew)
+    found = circumstances(events, signs, moments.low, moments.high)
     rows = [each.row for each in found]
     moments.low[rows] = [each.low - skew for each in found]
     moments.high[rows] = [each.high for each in found]
     read = events.places(Event.DELIVERED, *_FROM_THE_BROKER)
     for each in found:
-        if each.kind in OF_THE_BROKER:
+        if each.sign.of is Of.ALL:
             since = np.searchsorted(events.t[read], [each.low, each.low + EFFECT], side="right")
             late = read[slice(*since)]
             moments.low[late] = np.minimum(moments.low[late], each.low - skew)
     return found, moments
 
 
-def _lanes(events: Events) -> Ints:
+def _written(events: Index, signs: Signs, when: When) -> Mask:
+    """The rows that are lines of calls, or that are late."""
+    found = np.zeros(len(events), np.bool_)
+    for row in signs.rows:
+        if row.when is when:
+            found[events.places(Event(row.line))] = True
+    return found
+
+
+def _lanes(events: Index, signs: Signs) -> Ints:
     """Who wrote each row; faults are in no order but that of their times, so that each has a lane of its own.
 
     So has a connection that broke before the last lines of its process.
     """
     lanes = events.process.astype(np.int64)
     told_late = np.flatnonzero(_broken(events) & (_last_answers(events) < _neighbours(events)[0]))
-    alone = np.concatenate([events.places(Event.FAULT), told_late])
+    late = np.flatnonzero(_written(events, signs, When.LATE))
+    alone = np.concatenate([events.places(Event.FAULT), late, told_late])
     lanes[alone] = events.count_of("process") + np.arange(len(alone))
     return lanes
 
 
-def _neighbours(events: Events) -> tuple[Ints, Ints]:
+def _neighbours(events: Index) -> tuple[Ints, Ints]:
     """For each row the time of the row before and after it of the same process."""
     order = np.argsort(events.process, kind="stable")
     process, t = events.process[order], events.t[order]
@@ -605,12 +526,12 @@ def _neighbours(events: Events) -> tuple[Ints, Ints]:
     return before, after
 
 
-def _broken(events: Events) -> Mask:
+def _broken(events: Index) -> Mask:
     """The rows that tell of a connection that broke."""
     return np.asarray((events.event == event_code(Event.CLOSE)) & (events.errs == 1))
 
 
-def _last_answers(events: Events) -> Ints:
+def _last_answers(events: Index) -> Ints:
     """For each row the time of the last row before it of the same process that shows that the broker was there.
 
     What is handed over may have waited in the library.
@@ -623,26 +544,3 @@ def _last_answers(events: Events) -> Ints:
     found = np.empty_like(t)
     found[order] = np.where((earlier != NONE) & (process[earlier] == process), t[earlier], -NEVER)
     return found
-
-
-def _last_of(events: Events, column: Codes, rows: Ints) -> Ints:
-    """What the last of ``rows`` says in ``column`` for each message; -1 where none of them is of it."""
-    found = np.full(events.count_of("message"), ABSENT, np.int64)
-    found[events.message[rows]] = column[rows]
-    return found
-
-
-def _queues(events: Events) -> Ints:
-    """The queue of each message, as its last line with a queue has it."""
-    return _last_of(events, events.queue, np.flatnonzero((events.queue != ABSENT) & (events.message != ABSENT)))
-
-
-def modes_of(events: Events) -> Ints:
-    """The delivery mode that the last send of each message names, as its place in the vocabulary."""
-    sends = events.places(Event.SEND, Event.RESEND)
-    return _last_of(events, events.delivery_mode, sends[events.delivery_mode[sends] != ABSENT])
-
-
-def _producers(events: Events) -> Ints:
-    """The process that sent each message last, -1 if nobody did."""
-    return _last_of(events, events.process, events.places(Event.SEND, Event.RESEND))

@@ -10,34 +10,22 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from enum import IntFlag
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ackfsm.history.arrays import Ints, Mask, mixed
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import NEVER
-from ackfsm.history.joins import NONE
-from ackfsm.history.quiescence import Quiescence
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE
 from ackfsm.history_format import Event
-from ackfsm.terms import Fault
+from ackfsm.tables import Certainty, Side
 from ackfsm.verify.conformance.life import Heard, Life
-from ackfsm.verify.conformance.lines import OF_THE_BROKER, Lines, Moments
+from ackfsm.verify.conformance.lines import ANY_TIME, Lines, Moments
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_pairs, until_the_last
-from ackfsm.verify.context.circumstances import GIVING_BACK, KINDS_GIVING_BACK, OF_CONSUMERS, OF_PRODUCERS, Circumstance
-from ackfsm.verify.context.signs import (
-    BROKEN,
-    CONSUMER_BROKEN,
-    CONSUMER_CLOSED,
-    DELIVERED_FLAGGED,
-    FAILED_WITH,
-    SIGNS,
-    Certainty,
-    Sign,
-    of_consumer,
-)
+from ackfsm.verify.context.circumstances import Circumstance
+from ackfsm.verify.context.signs import Sign, Signs
 
 __all__ = ["Facts", "Lived", "Lives", "Recorded", "signs_around"]
 
@@ -49,8 +37,6 @@ class Facts(IntFlag):
     """Its queue was seen drained after its last send."""
     NOT_PROCESSED = 2
     """It was handed to somebody who never says what is processed, or of whom another one says it."""
-    ACKNOWLEDGED_FIRST = 4
-    """The application acknowledged it before it said that it was processed."""
     SENT = 8
     SENT_IN_TRANSACTION = 16
     HANDED_OVER = 32
@@ -61,8 +47,6 @@ class Facts(IntFlag):
     """Of a pair: several sessions sent its messages, so that these have no order (JMS 6.2.9)."""
     SENT_TOGETHER = 512
     """Of a pair: each was sent once, and in the same transaction."""
-    COMMIT_UNDONE = 1024
-    """It was sent in a transaction whose commit was called, and answered with ``rolled_back``."""
     SETTLED_IN_LINES = 2048
     """All processes that it was handed to, all in transactions or all without, write down what they settle."""
     MAY_BE_SHARED = 4096
@@ -91,6 +75,7 @@ class Lives:
     _start: Ints
     _facts: Ints
     _mode: Ints
+    _signs: Signs
 
     def rows(self, places: Ints, sign: Ints) -> Ints:
         """For the messages at ``places`` the row that tells the sign of that number; -1 where there are not so many."""
@@ -99,6 +84,10 @@ class Lives:
         found = self._start[places] + sign
         return np.asarray(np.where(found < end, row[np.minimum(found, len(row) - 1)], NONE), np.int64)
 
+    def _sign(self, code: int, consumer: int, certainty: int) -> Sign:
+        of, sign = divmod(code, len(self._signs))
+        return Sign(self._signs.names[sign], consumer, Certainty(certainty), of)
+
     def lived(self, place: int) -> Lived:
         """The life of the message at ``place``."""
         end = self._start[place + 1] if place + 1 < len(self._start) else len(self._lane)
@@ -106,7 +95,7 @@ class Lives:
         consumers = self._consumer[span].tolist()
         columns = (tokens.sign, tokens.certainty, self._lane, self._reach)
         heard = tuple(
-            Heard(_sign(sign, consumer, certainty), lane, reach)
+            Heard(self._sign(sign, consumer, certainty), lane, reach)
             for consumer, sign, certainty, lane, reach in zip(
                 consumers, *(column[span].tolist() for column in columns), strict=True
             )
@@ -121,11 +110,6 @@ class Lives:
             rows=tuple(tokens.row[span].tolist()),
             consumers=tuple(process[number] for number in sorted(process) if number),
         )
-
-
-def _sign(code: int, consumer: int, certainty: int) -> Sign:
-    of, sign = divmod(code, len(SIGNS))
-    return Sign(SIGNS[sign], consumer, Certainty(certainty), of)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -170,10 +154,10 @@ class Recorded:
     @classmethod
     def of_messages(  # noqa: PLR0913 - by name
         cls,
-        events: Events,
-        quiescence: Quiescence,
+        events: Index,
         silent: Collection[int],
         skew: int,
+        signs: Signs,
         *,
         names_all: bool = False,
         recovers: bool = False,
@@ -185,13 +169,11 @@ class Recorded:
         With ``names_all`` each consumer of a message's queue is one of its own in the message's life, if it befell
         something, although it was never handed the message; without, these are all one (:data:`OTHERS`).
         """
-        lines = Lines(events, skew, recovers=recovers)
+        lines = Lines(events, skew, signs, recovers=recovers)
         tokens = lines.of_messages()
-        facts = _facts(events, tokens, quiescence, silent)
-        facts[_acknowledged_first(tokens, len(facts)) & ~lines.processed_too_often] |= int(Facts.ACKNOWLEDGED_FIRST)
+        facts = _facts(events, tokens, silent, signs)
         facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)
         facts[events.message[lines.by_workers]] |= int(Facts.NOT_PROCESSED)
-        facts[lines.of_undone_commits()] |= int(Facts.COMMIT_UNDONE)
         facts[lines.settled_in_lines()] |= int(Facts.SETTLED_IN_LINES)
         spans = _spans(events.count_of("message"), events, tokens, lines.moments)
         return cls(lines, tokens, facts, *spans, names_all)
@@ -203,7 +185,8 @@ class Recorded:
     def of_pairs(self, first: Ints, second: Ints) -> Recorded:
         """What it records of pairs of messages, which have numbers from 0 on."""
         lines = self._lines.of_pairs(first, second)
-        tokens = until_the_last(of_pairs(self._tokens, first, second), len(first))
+        signs = self._lines.signs
+        tokens = until_the_last(of_pairs(self._tokens, first, second, signs), len(first), signs)
         both, either = self.facts[first] & self.facts[second], self.facts[first] | self.facts[second]
         facts = np.where(both & int(Facts.AT_REST), either, either & ~int(Facts.AT_REST))
         facts |= _sent_how(lines.events, first, second)
@@ -235,8 +218,8 @@ class Recorded:
         """
         tokens = Tokens.joined([self._tokens, *self._around(np.unique(self._tokens.message), self._end)])
         moment = tokens.message * np.int64(len(self._lines.events) + 1) + tokens.row
-        sign = tokens.sign % len(SIGNS)
-        kind = (sign + len(SIGNS) * (sign != _REJECTION)) * np.int64(1 << 32) + tokens.process
+        sign = tokens.sign % len(self._lines.signs)
+        kind = sign * np.int64(1 << 32) + tokens.process
         return self._grouped(tokens.where(np.lexsort((kind, moment))))
 
     def lives(self, messages: Ints, *, to_the_end: bool = False) -> Lives:
@@ -249,15 +232,15 @@ class Recorded:
         end = np.full_like(self._end, NEVER) if to_the_end else self._end
         tokens = Tokens.joined([tokens, *self._around(np.unique(tokens.message), end, with_absences=to_the_end)])
         high = self._lines.moments.high[tokens.row]
-        sign = tokens.sign % len(SIGNS)
-        keys = (tokens.process, sign, sign != _REJECTION, tokens.row, high, tokens.message)
+        sign = tokens.sign % len(self._lines.signs)
+        keys = (tokens.process, sign, tokens.row, high, tokens.message)
         return self._grouped(tokens.where(np.lexsort(keys)), loosely=True)
 
     def _grouped(self, tokens: Tokens, *, loosely: bool = False) -> Lives:
         facts = self.facts
         if self._names_all:
             facts = facts | self._lines.has_consumers_beside(tokens) * int(Facts.BESIDE)
-        return _grouped(merged(tokens), self._lines, facts, loosely=loosely)
+        return _grouped(merged(tokens, self._lines.signs), self._lines, facts, loosely=loosely)
 
     def _around(self, messages: Ints, end: Ints, *, with_absences: bool = False) -> Iterator[Tokens]:
         """The circumstances of ``messages``, each of which ends as ``end`` says.
@@ -281,68 +264,50 @@ class Recorded:
                 yield from self._befell(each, alive)
 
     def _befell(self, each: Circumstance, alive: Ints) -> Iterator[Tokens]:
-        lines = self._lines
-        if each.kind in OF_THE_BROKER:
-            yield lines.tokens(alive, each.row, each.kind)
-            return
-        if each.kind in _OF_PRODUCERS:
+        lines, code = self._lines, self._lines.signs.code(each.sign.name)
+        if each.sign.side is Side.BROKER:
+            yield lines.tokens(alive, each.row, code)
+        elif each.sign.side is Side.CONSUMER:
+            yield from self._befell_consumers(each, alive, code)
+        else:
             for process in each.hit | each.suspected:
                 mine, senders = lines.sent_by(alive, process)
-                alone = (senders == 1) & (process in each.hit)
-                for its, certainty in ((mine[alone], Certainty.CERTAIN), (mine[~alone], Certainty.PERHAPS)):
-                    yield lines.tokens(its, each.row, each.kind, certainty=certainty)
-        if each.kind in _AT_CONSUMERS_TOO:
-            yield from self._befell_consumers(each, alive)
+                sure = (senders == 1) & (process in each.hit)
+                yield lines.tokens(mine, each.row, code, certainty=np.where(sure, Certainty.CERTAIN, Certainty.PERHAPS))
 
-    def _befell_consumers(self, each: Circumstance, alive: Ints) -> Iterator[Tokens]:
+    def _befell_consumers(self, each: Circumstance, alive: Ints, code: int) -> Iterator[Tokens]:
         """Those who were handed a message, then others of its queue, by name where that is asked and they are few."""
-        lines, sign = self._lines, _AT_CONSUMERS_TOO[each.kind]
-        sure = [process for process in each.hit if _how_sure(each, process) is Certainty.CERTAIN]
-        perhaps = [*(each.hit | each.suspected).difference(sure)]
+        lines = self._lines
+        sure = frozenset[int]() if each.sign.gives_back else each.hit
         elsewhere = np.full(len(alive), each.unheard)
-        for certainty, suspects in ((Certainty.CERTAIN, sure), (Certainty.PERHAPS, perhaps)):
+        for certainty, suspects in (
+            (Certainty.CERTAIN, sure),
+            (Certainty.PERHAPS, (each.hit | each.suspected).difference(sure)),
+        ):
             handed, process = lines.handed_to(alive, suspects)
-            yield lines.tokens(alive[handed], each.row, sign, process, certainty)
+            yield lines.tokens(alive[handed], each.row, code, process, certainty)
             named, process = lines.beside(alive, suspects) if self._names_all else _NO_PAIRS
-            yield lines.tokens(alive[named], each.row, sign, process, Certainty.PERHAPS)
+            yield lines.tokens(alive[named], each.row, code, process, Certainty.PERHAPS)
             elsewhere |= lines.suspected_beside(alive, suspects) > np.bincount(named, minlength=len(alive))
-        yield lines.tokens(alive[elsewhere], each.row, sign, OTHERS, Certainty.PERHAPS)
+        yield lines.tokens(alive[elsewhere], each.row, code, OTHERS, Certainty.PERHAPS)
 
 
 _NO_PAIRS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def _how_sure(each: Circumstance, process: int) -> Certainty:
-    if process not in each.hit:
-        return Certainty.PERHAPS
-    return Certainty.PERHAPS if each.kind in KINDS_GIVING_BACK else Certainty.CERTAIN
-
-
-_OF_PRODUCERS: Final = frozenset({*OF_PRODUCERS, BROKEN})
-
-_AT_CONSUMERS_TOO: Final = MappingProxyType(
-    {fault.value: fault.value for fault in OF_CONSUMERS}
-    | {BROKEN: CONSUMER_BROKEN, **{kind: kind for kind in (Event.RECOVER.value, CONSUMER_CLOSED)}}
-    | {event.value: of_consumer(event) for event in GIVING_BACK if event is not Event.RECOVER}
-)
-"""What befalls consumers, and the sign of it."""
-
-
-def signs_around(kinds: Collection[str]) -> tuple[Sign, ...]:
-    """The signs that circumstances of these ``kinds`` may be to a message that was handed to one consumer.
+def signs_around(found: Collection[Circumstance]) -> tuple[Sign, ...]:
+    """The signs that these circumstances may be to a message that was handed to one consumer.
 
     Those that only perhaps befell it are left out: they take nothing away from what is believed of it.
     """
-    alone = [Sign(kind) for kind in kinds if kind in OF_THE_BROKER | _OF_PRODUCERS]
-    its = {_AT_CONSUMERS_TOO[kind]: kind in KINDS_GIVING_BACK for kind in kinds if kind in _AT_CONSUMERS_TOO}
-    certainty = {True: Certainty.IF_POSSIBLE, False: Certainty.CERTAIN}
-    return (*alone, *(Sign(name, 1, certainty[given_back]) for name, given_back in its.items()))
+    rows = {each.sign.name: each.sign for each in found}
+    return tuple(Sign(name, int(row.side is Side.CONSUMER)) for name, row in sorted(rows.items()))
 
 
-def _facts(events: Events, tokens: Tokens, quiescence: Quiescence, silent: Collection[int]) -> Ints:
+def _facts(events: Index, tokens: Tokens, silent: Collection[int], signs: Signs) -> Ints:
     """For each message what its lines tell, as the bits of :class:`Facts`."""
     facts = np.zeros(events.count_of("message"), np.int64)
-    sent, handed = (np.isin(tokens.sign, [SIGNS.index(sign) for sign in signs]) for signs in (_SENT, _HANDED_OVER))
+    sent, handed = (np.isin(tokens.sign, signs.of_lines(*lines)) for lines in (_SENT, _HANDED_OVER))
     inside = events.transaction[tokens.row] != ABSENT
     found = {
         Facts.SENT: sent,
@@ -353,17 +318,14 @@ def _facts(events: Events, tokens: Tokens, quiescence: Quiescence, silent: Colle
     }
     for bit, its in found.items():
         facts[tokens.message[its]] |= int(bit)
-    facts[quiescence.judged] |= int(Facts.AT_REST)
+    facts[events.quiescence.judged] |= int(Facts.AT_REST)
     return facts
 
 
-def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
+def _sent_how(events: Index, first: Ints, second: Ints) -> Ints:
     """For each pair what its sends tell, as the bits of :class:`Facts`."""
-    sends = events.places(Event.SEND, Event.RESEND)
-    times = np.bincount(events.message[sends], minlength=events.count_of("message"))
-    row = np.full(len(times), NONE, np.int64)
-    row[events.message[sends]] = sends
-    one, other = row[first], row[second]
+    times = np.bincount(events.message[events.sends], minlength=events.count_of("message"))
+    one, other = events.last_send[first], events.last_send[second]
     alike = (events.session[one] == events.session[other]) & (events.process[one] == events.process[other])
     transaction = events.transaction[one]
     together = (times[first] == 1) & (times[second] == 1)
@@ -372,55 +334,17 @@ def _sent_how(events: Events, first: Ints, second: Ints) -> Ints:
 
 
 _SENT: Final = (Event.SEND.value, Event.RESEND.value)
-_HANDED_OVER: Final = (Event.DELIVERED.value, DELIVERED_FLAGGED)
-_DONE_WITH: Final = (Event.PROCESSED.value, Event.FAILED.value, *FAILED_WITH.values())
+_HANDED_OVER: Final = (Event.DELIVERED.value,)
 
 
-def _acknowledged_first(tokens: Tokens, messages: int) -> Mask:
-    """Which messages were acknowledged before a line says that they were processed, which there is.
-
-    That is before the first such line, or between a delivery and what its consumer says of it.
-    """
-    first = []
-    for event in (Event.ACKNOWLEDGE, Event.PROCESSED):
-        its = tokens.sign == SIGNS.index(event)
-        row = np.full(messages, NEVER, np.int64)
-        np.minimum.at(row, tokens.message[its], tokens.row[its])
-        first.append(row)
-    acknowledged, processed = first
-    found = np.asarray((acknowledged < processed) & (processed != NEVER))
-    found[_acknowledged_between(tokens)] = True
-    return found
-
-
-def _acknowledged_between(tokens: Tokens) -> Ints:
-    """The messages that a consumer was handed, acknowledged, and only then said to have processed or failed with."""
-    handed, acknowledge, done = (
-        [SIGNS.index(sign) for sign in signs] for signs in (_HANDED_OVER, [Event.ACKNOWLEDGE], _DONE_WITH)
-    )
-    its = tokens.where(np.isin(tokens.sign, [*handed, *acknowledge, *done]))
-    its = its.where(np.lexsort((its.row, its.process, its.message)))
-    call = np.isin(its.sign, acknowledge)
-    place = np.arange(len(call))
-    before = np.maximum.accumulate(np.where(call, NONE, place))  # the last one that is no call, up to each of them
-    after = np.flatnonzero(np.isin(its.sign, done) & np.roll(call, 1) & (place > 0))
-    cause = before[after - 1]
-    same = (cause != NONE) & (its.message[cause] == its.message[after]) & (its.process[cause] == its.process[after])
-    found: Ints = its.message[after[same & np.isin(its.sign[cause], handed)]]
-    return found
-
-
-def _spans(count: int, events: Events, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:
+def _spans(count: int, events: Index, tokens: Tokens, moments: Moments) -> tuple[Ints, Ints]:
     """When each of ``count`` messages began to live, and when the last line tells of it."""
     begin, end = np.full(count, NEVER, np.int64), np.full(count, -NEVER, np.int64)
-    np.minimum.at(begin, tokens.message, moments.low[tokens.row])
+    low = moments.low[tokens.row]
+    np.minimum.at(begin, tokens.message, np.where(low == ANY_TIME, events.t[tokens.row], low))
     high = moments.high[tokens.row]
     np.maximum.at(end, tokens.message, np.where(high == NEVER, events.t[tokens.row], high))
     return begin, end
-
-
-_REJECTION: Final = SIGNS.index(Fault.REJECTION.value)
-"""What a ``rejected`` tells of comes before it."""
 
 
 def _grouped(tokens: Tokens, lines: Lines, facts: Ints, *, loosely: bool = False) -> Lives:
@@ -437,7 +361,7 @@ def _grouped(tokens: Tokens, lines: Lines, facts: Ints, *, loosely: bool = False
     key = _hashed(_packed(tokens, lane, consumer, reach), starts)
     key = mixed(key ^ mixed((facts[message] * 64 + mode + 1).astype(np.uint64)))
     _, first, number = np.unique(key, return_index=True, return_inverse=True)
-    return Lives(message, number, first, tokens, consumer, lane, reach, starts, facts[message], mode)
+    return Lives(message, number, first, tokens, consumer, lane, reach, starts, facts[message], mode, lines.signs)
 
 
 def _consumers(tokens: Tokens, starts: Ints) -> Ints:

@@ -9,44 +9,31 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history_format import VOCABULARY, Event
-from ackfsm.tables import Specification
+from ackfsm.tables import Fact, Of, Side, Specification
 from ackfsm.terms import (
-    AckMode,
     Configuration,
     Consumption,
     DeliveryMode,
     Destination,
-    Fault,
-    ListenerException,
-    Outcomes,
-    SendMode,
 )
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
 from ackfsm.verify.conformance.lives import Facts, Lived, Lives, Recorded
-from ackfsm.verify.conformance.observer import Observer, States, TooManyStatesError
+from ackfsm.verify.conformance.observer import Hearing, Observer, States, TooManyStatesError
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import (
     AT_REST,
-    BOTH,
-    BROKEN,
-    CIRCUMSTANCES,
-    DELIVERED_FLAGGED,
-    DELIVERED_SOMEHOW,
-    FAILED_WITH,
     Sign,
-    of_consumer,
 )
 
 __all__ = [
     "ENDS_WITH_THE_LAST",
-    "OUTCOMES_OF_CALLS",
     "Conformance",
     "Decision",
     "Judge",
@@ -55,6 +42,7 @@ __all__ = [
     "conformance",
     "held",
     "in_mode",
+    "names_of_each",
     "untold",
 ]
 
@@ -211,9 +199,9 @@ class Conformance:
         bounds = np.flatnonzero(np.diff(numbers[order], prepend=ABSENT - 1))
         yield from np.split(messages[order], bounds[1:]) if len(messages) else ()
 
-    def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
-        """Of these signs those without which ``lived``, a run of the model, would be none."""
-        return self._parts[0].judge.needed(lived, circumstances)
+    def needed(self, lived: Lived, beside: Collection[str] = ()) -> Needed:
+        """What happened around ``lived``, a run of the model, without which it would be none; and of these signs."""
+        return self._parts[0].judge.needed(lived, beside)
 
     def rows(self, messages: Ints, place: int) -> Ints:
         """The row that tells the sign at ``place`` of each of ``messages``, which have the same life."""
@@ -266,70 +254,25 @@ def in_mode(specification: Specification, configuration: Configuration, mode: in
     )
 
 
-_CONSUMED_PLAINLY: Final = MappingProxyType(
-    {
-        Event.ACKNOWLEDGE.value: of_consumer(Event.COMMIT),
-        Event.ACKNOWLEDGED.value: of_consumer(Event.COMMITTED),
-        Event.ACK_IN_DOUBT.value: of_consumer(Event.COMMIT_IN_DOUBT),
-        Event.RECOVER.value: of_consumer(Event.ROLLBACK),
-    }
-)
-_SENT_PLAINLY: Final = MappingProxyType(
-    {
-        Event.CONFIRMED.value: Event.COMMITTED.value,
-        Event.IN_DOUBT.value: Event.COMMIT_IN_DOUBT.value,
-        Event.REJECTED.value: Event.ROLLED_BACK.value,
-    }
-)
-"""The tables have transactions on both sides or on neither: a side without one has transactions of one message."""
-
-
-_ANSWERS_TO_COMMIT: Final = (Event.COMMITTED.value, Event.COMMIT_IN_DOUBT.value)
-_ANSWERS: Final = (
-    (Event.ACKNOWLEDGED.value, Event.ACK_IN_DOUBT.value),
-    _ANSWERS_TO_COMMIT,
-    (of_consumer(Event.COMMITTED), of_consumer(Event.COMMIT_IN_DOUBT)),
-)
-"""Answers that nobody may have written down: then the outcome is unknown, which contradicts nothing."""
-
-_SEND_IN_DOUBT: Final = frozenset({Event.IN_DOUBT.value, Event.COMMIT_IN_DOUBT.value})
-_IN_DOUBT: Final = frozenset({Event.ACK_IN_DOUBT.value, of_consumer(Event.COMMIT_IN_DOUBT)})
-
-OUTCOMES_OF_CALLS: Final = frozenset({Event.CONFIRMED.value, Event.IN_DOUBT.value})
-"""What a recorder writes when a send returns that nobody answers, or fails since its connection is dead."""
+_IN_DOUBT: Final = frozenset({Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT})
+"""Lines that tell a consumer that a call has failed."""
 
 _TOLD_ROLLED_BACK: Final = (
     "a commit was answered with `rolled_back` after its connection broke, which some clients say "
     "whatever became of it; write commit_in_doubt where nobody knows"
 )
-_BREAKING_COMMITS: Final = frozenset({Fault.PRODUCER_LINK_LOSS, Fault.BROKER_CRASH, Fault.BROKER_KILL, BROKEN})
 
 
-def _may_be_committed(lived: Lived) -> bool:
-    """Whether its producer was told that a commit is rolled back of which it may not know the outcome."""
-    return Facts.COMMIT_UNDONE in lived.facts and any(
-        heard.sign.name in _BREAKING_COMMITS for heard in lived.life.heard
+def names_of_each(life: Life) -> tuple[frozenset[str], ...]:
+    """The names of the signs of the message of a life, or of each of two."""
+    whose = (1, 2) if any(heard.sign.of for heard in life.heard) else (0,)
+    return tuple(
+        frozenset(heard.sign.name for heard in life.heard if not of or not heard.sign.of or heard.sign.of & of)
+        for of in whose
     )
 
 
-_RETURNED: Final = Event.RETURNED.value
-_HANDED_OVER: Final = frozenset({Event.DELIVERED.value, DELIVERED_FLAGGED, DELIVERED_SOMEHOW})
-_KEEPING: Final = frozenset({ListenerException.NEXT_MESSAGE, ListenerException.SWALLOW})
-"""Where a session keeps a message whose listener failed, neither given back nor acknowledged."""
-
-_WITH_OUTCOMES: Final = frozenset(FAILED_WITH.values())
-_AMQP_1_0: Final = MappingProxyType({"outcomes": Outcomes.UNDELIVERABLE, "requeue_clears_mark": True})
-"""What whoever tells an outcome speaks, where the API of the configuration has none: there a release counts nothing."""
-
-_NO_OUTCOMES: Final = "`outcome` says what became of a delivery, and in this acknowledgement mode nobody can say it"
-
-_KNOWN_TO_BE_THERE: Final = _HANDED_OVER | {Event.CONFIRMED.value}
-
-
-def _names_of_each(life: Life) -> Mapping[int, frozenset[str]]:
-    """The names of the signs of the message of a life, or of each of two: by what :attr:`Sign.of` says."""
-    whose = {heard.sign.of for heard in life.heard} - {BOTH}
-    return {of: frozenset(heard.sign.name for heard in life.heard if heard.sign.of in {of, BOTH}) for of in whose}
+_ALONE: Final = MappingProxyType({Fact.SENT_PLAINLY: Side.PRODUCER, Fact.CONSUMED_PLAINLY: Side.CONSUMER})
 
 
 class Judge:
@@ -338,6 +281,7 @@ class Judge:
     def __init__(self, specification: Specification, configuration: Configuration, untold: frozenset[str]) -> None:
         self._specification = specification
         self._configuration = configuration
+        self._recording = specification.recording
         self._untold = untold
         environment = specification.environment(configuration)
         self._by_library = acknowledges_by_library(specification, configuration)
@@ -349,7 +293,7 @@ class Judge:
         self.searches = 0
         """How many times a life was held to a network."""
         self._networks: dict[tuple[Configuration, int], States] = {}
-        self._observers: dict[tuple[Configuration, int, tuple[frozenset[str], ...], bool, bool], Observer] = {}
+        self._observers: dict[tuple[Configuration, int, Hearing], Observer] = {}
 
     @property
     def states(self) -> int:
@@ -375,7 +319,7 @@ class Judge:
             stop = self.contradiction(*self.hearing(lived))
         except TooManyStatesError as error:
             return Decision(None, str(error))
-        if stop is not None and _may_be_committed(lived):
+        if stop is not None and self._may_be_committed(lived):
             return Decision(None, _TOLD_ROLLED_BACK)
         return Decision(stop)
 
@@ -391,62 +335,25 @@ class Judge:
         if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
             return "a message was sent more than twice, and the model has two copies"
         names = frozenset(heard.sign.name for heard in lived.life.heard)
-        if names & _WITH_OUTCOMES and not self.holds("states_outcomes", self._of_message(lived, names)):
-            return _NO_OUTCOMES
-        return None
+        environment = self._specification.environment(self.configuration_of(lived, names))
+        rows = (self._recording.signs[name] for name in sorted(names))
+        return next((row.undecided for row in rows if not row.wants.holds(environment)), None)
 
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
-        """What is heard of ``lived``, and who hears it.
-
-        It is read in another way where no run is found.  Of two copies one may have been refused and the other one
-        handed over: then a ``rejected`` is what it says, and the broker never had both.  And see :meth:`_kept` and
-        :meth:`otherwise`.
-        """
-        hearings = list(self._hearings(lived))
-        if len(hearings) == 1:
-            return hearings[0]
-        return next((each for each in hearings if self.contradiction(*each) is None), hearings[-1])
-
-    def _hearings(self, lived: Lived) -> Iterator[tuple[Life, Observer]]:
-        life = self.life(lived)
-        lives = [life]
-        if {Event.RESEND.value, Event.REJECTED.value} <= {heard.sign.name for heard in lived.life.heard}:
-            lives.append(self.life(lived, rejected_as_told=True))
-        lives += self._kept(life, lived.facts)
-        for settings in self.otherwise(lived, life):
-            yield from ((each, self.who_hears(each, lived, settings)) for each in lives)
-
-    def otherwise(self, lived: Lived, life: Life) -> list[Mapping[str, bool]]:
-        """The settings with which it is read, each set beside those of the message.
-
-        Whoever was left in doubt may have ended before he sent again, though he does so in this configuration.
-        """
-        ended = any(names & _SEND_IN_DOUBT and Event.RESEND not in names for names in _names_of_each(life).values())
-        resends = self._of_mode(lived.mode).resend_in_doubt
-        return [{}, {"resend_in_doubt": False}] if ended and resends else [{}]
-
-    def _kept(self, life: Life, facts: Facts) -> Iterator[Life]:
-        """A life whose listener failed, and whose application acknowledged all the same, as if it had not failed.
-
-        The session has kept the message, which a call that names another one may cover; or it had been acknowledged,
-        with the others of its session, before the listener failed.
-        """
-        failed_and_acknowledged = {Event.FAILED.value, Event.ACKNOWLEDGE.value}
-        keeps = self._configuration.listener_exception in _KEEPING or Facts.ACKNOWLEDGED_FIRST in facts
-        if keeps and failed_and_acknowledged <= {heard.sign.name for heard in life.heard}:
-            yield life.renamed({Event.FAILED.value: Event.PROCESSED.value})
+        """What is heard of ``lived``, and who hears it."""
+        return lived.life, self.who_hears(lived)
 
     def anew(self) -> Judge:
         """The same with no states."""
         return Judge(self._specification, self._configuration, self._untold)
 
-    def needed(self, lived: Lived, circumstances: Collection[str]) -> Needed:
-        """A smallest part of the ``circumstances`` in ``lived`` that keeps it a run of the model.
+    def needed(self, lived: Lived, beside: Collection[str] = ()) -> Needed:
+        """A smallest part of what happened around ``lived``, and of these signs, that keeps it a run of the model.
 
         Empty as well if finding it out takes too many states.
         """
         try:
-            return tuple(self._needed(*self.hearing(lived), circumstances))
+            return tuple(self._needed(*self.hearing(lived), self._recording.around.union(beside)))
         except TooManyStatesError:
             return ()
 
@@ -468,7 +375,7 @@ class Judge:
 
         That is asked of its own consumer alone, and with others of whom nobody knows whether they had the message.
         """
-        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in CIRCUMSTANCES)
+        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in self._recording.around)
         followed = dataclasses.replace(lived.life, heard=(*own, *(Heard(sign, 0) for sign in circumstances)))
         consumers = tuple(each for each in lived.consumers if each != OTHERS)
         alone = dataclasses.replace(lived, life=followed, consumers=consumers)
@@ -482,7 +389,8 @@ class Judge:
 
         What is believed after a sign is what is believed after it of each state: so one state is enough.
         """
-        observer, heard = self._observer(lived), self.life(lived).heard
+        life, observer = self.hearing(lived)
+        heard = life.heard
         belief = observer.first()
         for each in heard[:own]:
             belief = observer.hear(belief, each.sign)
@@ -490,65 +398,92 @@ class Judge:
         rested = sorted(observer.hear(belief, Sign(AT_REST)))
         return any(_stays(observer, state, signs) for state in rested[:_MOST_TRIED])
 
-    def life(self, lived: Lived, *, rejected_as_told: bool = False) -> Life:
-        """The life of a message as a network hears it that has transactions on both sides, or on neither.
-
-        What was handed over the broker had, whatever an error said of it, unless that is to be taken as it was told;
-        what nobody answers for may be dropped.
-        """
-        life = lived.life.renamed({old: new for plain in self._plainly(lived) for old, new in plain.items()})
-        general, names = self._of_mode(lived.mode), _names_of_each(life)
-        if not (general.rejection_excludes_delivery or rejected_as_told):
-            taken = [of for of, its in names.items() if its & _HANDED_OVER]
-            life = life.renamed({Event.REJECTED.value: Event.CONFIRMED.value}, taken)
-        if self.holds("dropped_untold", general) and not all(its & _KNOWN_TO_BE_THERE for its in names.values()):
-            life = dataclasses.replace(life, at_rest=False)
-        return life
-
     def holds(self, condition: str, configuration: Configuration) -> bool:
         """Whether the ``condition`` of that name holds in ``configuration``."""
         return self._specification.conditions[condition].holds(self._specification.environment(configuration))
 
-    def _plainly(self, lived: Lived) -> Iterator[Mapping[str, str]]:
-        """What is to be read as a transaction of one message."""
-        facts = lived.facts
-        if not self._in_transactions(facts):
-            return
-        if Facts.SENT in facts and Facts.SENT_IN_TRANSACTION not in facts:
-            yield _SENT_PLAINLY
-        if Facts.HANDED_OVER in facts and Facts.CONSUMED_IN_TRANSACTION not in facts:
-            yield _CONSUMED_PLAINLY
-
-    def _in_transactions(self, facts: Facts) -> bool:
-        return self._transacted or bool(facts & (Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION))
-
-    def _observer(self, lived: Lived) -> Observer:
-        return self.who_hears(self.life(lived), lived)
-
-    def who_hears(self, life: Life, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
-        """The observer of ``life``, one of the readings of ``lived``, with ``settings`` beside those of the message."""
-        names = frozenset(heard.sign.name for heard in life.heard)
-        configuration = dataclasses.replace(self._of_message(lived, names), **settings)  # type: ignore[arg-type]
-        return self._observer_of(configuration, lived, self._unheard(lived, names, configuration))
-
-    def _observer_of(self, configuration: Configuration, lived: Lived, *unheard: frozenset[str]) -> Observer:
-        """The observer with these signs ``unheard``: of one message, or of none, the first and the second."""
+    def who_hears(self, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
+        """The observer of ``lived``, with ``settings`` beside those of the message."""
+        names = frozenset(heard.sign.name for heard in lived.life.heard)
+        configuration = dataclasses.replace(self.configuration_of(lived, names), **settings)  # type: ignore[arg-type]
+        hearing = self.heard(lived, configuration)
         consumers = max(1, len(lived.consumers))
         if Facts.BESIDE in lived.facts and consumers < _MOST_CONSUMERS:
             consumers += 1
-        together = Facts.SENT_TOGETHER in lived.facts
-        settles = len(unheard) == 1 and self._settles_once(configuration, lived)
-        key = configuration, consumers, unheard, together, settles
+        key = configuration, consumers, hearing
         if key not in self._observers:
             network = self._networks.get(key[:2])
             if network is None:
-                messages = max(1, len(unheard) - 1)
+                messages = max(1, len(hearing.unheard) - 1)
                 network = self._networks[key[:2]] = States(self._specification, configuration, consumers, messages)
-            self._observers[key] = self._made(network, *unheard, together=together, settles=settles)
+            self._observers[key] = Observer(network, self._specification, hearing)
         return self._observers[key]
 
-    def _made(self, network: States, *unheard: frozenset[str], together: bool, settles: bool) -> Observer:
-        return Observer(network, self._specification, *unheard, together=together, settles=settles)
+    def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
+        """How the signs of ``lived`` are heard."""
+        facts, unheard, also = self._facts(lived), list[frozenset[str]](), set[tuple[str, str]]()
+        environment = self._specification.environment(configuration)
+        for names in names_of_each(lived.life):
+            unheard.append(self._free(names, facts, environment))
+            also |= {*self._choices(names, facts, environment)}
+        return Hearing(
+            unheard=tuple(unheard),
+            alone=frozenset(side for fact, side in _ALONE.items() if fact in facts),
+            also=frozenset(also),
+            settles=self._settles_once(configuration, lived),
+        )
+
+    def _free(self, names: frozenset[str], facts: frozenset[Fact], environment: Mapping[str, Any]) -> frozenset[str]:
+        """What may have happened to a message although no sign of its life, which has these ``names``, tells so."""
+        never = facts | {Fact.NEVER_TOLD}
+        return frozenset(
+            row.name
+            for row in self._recording.signs.values()
+            for its in [never if row.name in self._untold else facts]
+            if any(reason.holds(environment, names, its) for reason in row.free)
+        )
+
+    def _choices(
+        self, names: frozenset[str], facts: frozenset[Fact], environment: Mapping[str, Any]
+    ) -> Iterator[tuple[str, str]]:
+        """The signs that may tell of other events as well, with these."""
+        for name in names:
+            for reason in self._recording.signs[name].choices:
+                if reason.holds(environment, names, facts):
+                    yield from ((name, event) for event in reason.tells)
+
+    def _facts(self, lived: Lived) -> frozenset[Fact]:
+        facts = lived.facts
+        found = {Fact.SILENT} if Facts.NOT_PROCESSED in facts else set[Fact]()
+        if self._acknowledged_first(lived):
+            found.add(Fact.ACKNOWLEDGED_FIRST)
+        if self._by_library:
+            found.add(Fact.BY_LIBRARY)
+        if Facts.HANDED_TOGETHER in facts and self._may_hold_several:
+            found.add(Fact.IN_HAND)
+        if self._in_transactions(facts):
+            found.add(Fact.IN_TRANSACTION)
+            if Facts.SENT in facts and Facts.SENT_IN_TRANSACTION not in facts:
+                found.add(Fact.SENT_PLAINLY)
+            if Facts.HANDED_OVER in facts and Facts.CONSUMED_IN_TRANSACTION not in facts:
+                found.add(Fact.CONSUMED_PLAINLY)
+        return frozenset(found)
+
+    def _acknowledged_first(self, lived: Lived) -> bool:
+        """Whether a consumer acknowledged a message and only then failed with it."""
+        called = set[int]()
+        for heard in lived.life.heard:
+            row = self._recording.signs[heard.sign.name]
+            if row.line == Event.DELIVERED:
+                called.discard(heard.sign.consumer)
+            elif row.line == Event.FAILED and heard.sign.consumer in called:
+                return True
+            elif row.line == Event.ACKNOWLEDGE:
+                called.add(heard.sign.consumer)
+        return False
+
+    def _in_transactions(self, facts: Facts) -> bool:
+        return self._transacted or bool(facts & (Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION))
 
     def _settles_once(self, configuration: Configuration, lived: Lived) -> bool:
         """Whether a line says when it is settled: not where a call covers two copies, nor where the call is in doubt.
@@ -558,64 +493,37 @@ class Judge:
         """
         as_it_is = Facts.CONSUMED_IN_TRANSACTION in lived.facts or not self._in_transactions(lived.facts)
         one_copy = Facts.SETTLED_IN_LINES in lived.facts and not configuration.resend_in_doubt
-        return as_it_is and one_copy and all(each.sign.name not in _IN_DOUBT for each in lived.life.heard)
+        return as_it_is and one_copy and not any(self._is_doubt(each.sign.name) for each in lived.life.heard)
 
-    def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
-        """The configuration with the settings that are the message's own."""
-        general = self._of_mode(lived.mode)
-        own: dict[str, object] = {}
-        if Event.RESEND in names and general.send_mode is SendMode.UNCONFIRMED:
-            own["send_mode"] = SendMode.BLOCKING  # who sends again was told that the first attempt failed
-        if Event.RESEND in names:
-            own["resend_in_doubt"] = True  # whoever sends again, the application or its library, the copy is there
-        if Event.EXPIRED in names:
-            own["time_to_live"] = True
-        if names & _WITH_OUTCOMES and general.outcomes is Outcomes.ACCEPTED:
-            own |= _AMQP_1_0
+    def covers(self, sign: Sign) -> bool:
+        """Whether it is a call that covers messages, or an answer to one."""
+        return self._recording.signs[sign.name].of is Of.COVERED
+
+    def _may_be_committed(self, lived: Lived) -> bool:
+        """Whether its producer was told that a commit is rolled back of which it may not know the outcome."""
+        rows = [self._recording.signs[each.sign.name] for each in lived.life.heard]
+        undone = any(row.undone and row.side is Side.PRODUCER for row in rows)
+        return undone and any(row.is_around and row.side is not Side.CONSUMER for row in rows)
+
+    def _is_doubt(self, name: str) -> bool:
+        row = self._recording.signs[name]
+        return row.line in _IN_DOUBT and row.side is Side.CONSUMER
+
+    def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
+        """The configuration of a life whose signs have these ``names``, with the settings that are its own."""
+        general = self.of_mode(lived.mode)
+        environment = self._specification.environment(general)
+        own: dict[str, Any] = {}
+        for name in sorted(names):
+            for where, settings in self._recording.signs[name].sets:
+                own |= settings if where.holds(environment) else {}
         if self._in_transactions(lived.facts):
-            own["ack_mode"] = AckMode.SESSION_TRANSACTED
-        return dataclasses.replace(general, **own)  # type: ignore[arg-type]
+            own |= self._recording.in_transaction
+        return dataclasses.replace(general, **own)
 
-    def _of_mode(self, mode: int) -> Configuration:
+    def of_mode(self, mode: int) -> Configuration:
+        """The configuration of messages of that delivery mode."""
         return in_mode(self._specification, self._configuration, mode)
-
-    def _unheard(self, lived: Lived, names: frozenset[str], configuration: Configuration) -> frozenset[str]:
-        """What may have happened to a message although no sign of its life, which has these ``names``, tells so."""
-        plain = {old: new for each in self._plainly(lived) for old, new in each.items()}
-        found = {*self._untold}
-        found |= {sign for answers in _ANSWERS if not names.intersection(answers) for sign in answers}
-        if Event.CONFIRMED.value in plain:  # nobody commits it
-            found.add(Event.COMMIT.value)
-            # its outcome is one of a send, which has to be there
-            if configuration.send_mode is not SendMode.UNCONFIRMED:
-                found -= set(_ANSWERS_TO_COMMIT)
-        if self._by_library:
-            found |= {plain.get(sign, sign) for sign in (Event.ACKNOWLEDGE.value, *_ANSWERS[0])}
-        listens = configuration.consumption is Consumption.LISTENER
-        if listens and Event.FAILED in names and configuration.listener_exception is ListenerException.ACKNOWLEDGE:
-            found.add(Event.ACKNOWLEDGE.value)  # the library acknowledges what failed
-        if self._in_transactions(lived.facts):
-            found.add(Event.ACKNOWLEDGE.value)  # what a transaction consumes is acknowledged with it
-        if _RETURNED in names and not names & {Event.CONFIRMED.value, Event.REJECTED.value}:
-            found.add(Event.CONFIRMED.value)  # it is all the answer that the producer waits for
-        found |= self._unheard_of_sends(lived, names, configuration)
-        in_hand = Facts.HANDED_TOGETHER in lived.facts and self._may_hold_several
-        if in_hand or lived.facts & (Facts.NOT_PROCESSED | Facts.ACKNOWLEDGED_FIRST):
-            found.add(Event.PROCESSED.value)
-        return frozenset(found)
-
-    def _unheard_of_sends(self, lived: Lived, names: frozenset[str], configuration: Configuration) -> frozenset[str]:
-        """The same of what becomes of its sends."""
-        found = set[str]()
-        if not (self.holds("confirms_plain_sends", configuration) or names.intersection(OUTCOMES_OF_CALLS)):
-            found |= OUTCOMES_OF_CALLS
-        if Event.REJECTED.value in {heard.sign.name for heard in lived.life.heard} - names:
-            found.add(Fault.REJECTION.value)  # it was none
-        if Event.RESEND not in names:
-            found.add(Event.RESEND.value)
-            if configuration.resend_in_doubt and Event.IN_DOUBT not in names:
-                found.add(Event.IN_DOUBT.value)
-        return frozenset(found)
 
 
 def _stays(observer: Observer, state: int, signs: Collection[Sign]) -> bool:

@@ -14,95 +14,21 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Collection, Iterable, Mapping
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from ackfsm.explore import pack
 from ackfsm.history.arrays import Ints
-from ackfsm.history_format import Event
 from ackfsm.network import Bounds, Network, NetworkEvent, compose
-from ackfsm.tables import Lane, Specification
+from ackfsm.tables import Certainty, Lane, Of, Only, Side, SignRow, Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.successors import Successors, Vectors
-from ackfsm.verify.context.signs import (
-    AT_REST,
-    BOTH,
-    BROKEN,
-    CONSUMER_BROKEN,
-    FAULTS,
-    SESSION_ENDS,
-    Certainty,
-    Sign,
-    events_of_signs,
-)
+from ackfsm.verify.context.signs import BOTH, Sign
 
-__all__ = ["Belief", "Observer", "States", "TooManyStatesError"]
+__all__ = ["Belief", "Hearing", "Observer", "States", "TooManyStatesError"]
 
 Belief: TypeAlias = frozenset[int]
-
-_REJECTS: Final = frozenset({"settle_rejected"})
-"""What an application may have done before a message was dead-lettered, which alone may leave a line."""
-
-_OUTCOMES: Final = frozenset({"settle_released", "settle_failed", "settle_undeliverable"}) | _REJECTS
-"""What an application may say of a delivery that it failed to process."""
-
-_DECIDED_BEFORE: Final = MappingProxyType({"outcome_forgotten": Event.RESEND.value})
-"""What an application decides without a line, and the line of what it does then."""
-
-_ACTIONS: Final = (
-    frozenset(
-        {"recover", "rollback", "consumer_close", "consumer_cancel", "send_timed_out", "returned", "lease_expired"}
-    )
-    | _DECIDED_BEFORE.keys()
-    | _OUTCOMES
-)
-"""What an application may do and a line of the history tells; an optional event without a line never happens."""
-
-_BETWEEN_MESSAGES: Final = frozenset({"postpone"})
-"""What no line tells and an application does with the second of two messages: it sends it in a later transaction."""
-
-_CALLS_OF_PRODUCERS: Final = frozenset({"send", "send_in_transaction", "commit_called"})
-_CALLS_OF_CONSUMERS: Final = frozenset({"acknowledge", "consumer_commit_called"})
-_CALLS_OF_APPLICATIONS: Final = _CALLS_OF_PRODUCERS | _CALLS_OF_CONSUMERS
-"""What waits for an application's decision, so that a message to which it can still happen may be at rest.
-
-But what an application holds and has not acknowledged is in flight, of which a queue that is drained has nothing.
-"""
-
-_REPORTS: Final = frozenset(
-    {
-        "ack_in_doubt",
-        "commit_failed",
-        "consumer_commit_failed",
-        "rollback_returned",
-        "transaction_lost",
-        "processed_in_vain",
-    }
-)
-"""What only tells that something is over, has failed or was in vain: a process may end without writing it down."""
-
-_LANE_OF_CRASH: Final = {Fault.PRODUCER_CRASH.value: Lane.PRODUCER, Fault.CONSUMER_CRASH.value: Lane.CONSUMER}
-
-_AFTER_A_BREAK: Final = MappingProxyType(
-    {
-        CONSUMER_BROKEN: frozenset({"consumer_rollback", "consumer_recover"}),
-        Fault.CONSUMER_LINK_LOSS.value: frozenset({"consumer_rollback"}),
-        Fault.BROKER_KILL.value: frozenset({"consumer_rollback"}),
-        Fault.BROKER_CRASH.value: frozenset({"consumer_rollback"}),
-    }
-)
-"""What a client does with its transaction or session, without a line, when it finds its connection broken."""
-
-_SET_ASIDE: Final = "set_aside"
-"""The state of a copy that its consumers have turned away, and that a queue which is drained has not."""
-
-_DONE: Final = frozenset({"processed"})
-
-_CALL_FOR_BOTH: Final = "acknowledge"
-_ANSWERED_FOR_EACH: Final = frozenset({_CALL_FOR_BOTH, "acknowledged"})
-"""What one line tells of all messages that it covers, and is an event of each of them."""
 
 _MOST_STATES: Final = 30_000
 _MOST_BELIEVED: Final = 2_000_000
@@ -140,10 +66,22 @@ def _network(
         faults=frozenset(Fault),
         max_faults=None,
         consumers=consumers,
-        actions=_ACTIONS | (_BETWEEN_MESSAGES if messages > 1 else frozenset()),
+        actions=_optional(tables.specification, messages),
     )
     network = compose(tables.specification, configuration, bounds, observers=())
     return network, Successors(pack(network))
+
+
+def _optional(specification: Specification, messages: int) -> frozenset[str]:
+    """The optional events that a life of so many messages may have: those of a line, and those without any."""
+    recording = specification.recording
+    told = {event for row in recording.signs.values() if row.only is not Only.WRITTEN for event in _of_row(row)}
+    untold = {event for event, between in recording.untold.items() if messages > 1 or not between}
+    return frozenset(event for event in told | untold if specification.events[event].optional)
+
+
+def _of_row(row: SignRow) -> frozenset[str]:
+    return frozenset({*row.tells, *row.unwritten})
 
 
 class States:
@@ -154,13 +92,6 @@ class States:
     ) -> None:
         """The network of so many messages and consumers, in which any fault may happen any number of times."""
         self.network, self._successors = _network(_Tables(specification), configuration, consumers, messages)
-        self.transacted = specification.conditions["transacted"].holds(specification.environment(configuration))
-        self.lanes: Mapping[str, Lane] = {name: event.lane for name, event in specification.events.items()}
-        self._set_aside = [
-            (place, instance.fsm.states.index(_SET_ASIDE))
-            for place, instance in enumerate(self.network.instances)
-            if _SET_ASIDE in instance.fsm.states
-        ]
         self._vectors = [self._successors.initial.tobytes()]
         self._numbers = {self._vectors[0]: 0}
         self._after: dict[frozenset[int], dict[int, tuple[int, ...]]] = {}
@@ -192,10 +123,13 @@ class States:
         enabled = self._successors.enabled(self._rows(states), range(len(self.network.events)))
         return frozenset(np.flatnonzero(enabled.any(axis=0)).tolist())
 
-    def in_its_queue(self, state: int) -> bool:
-        """Whether a copy is in its queue in this state, though no consumer that is there is sent it."""
-        row = self._rows([state])[0]
-        return any(row[place] == number for place, number in self._set_aside)
+    def has(self, state: int, name: str) -> bool:
+        """Whether some machine is in the state of that name."""
+        row = self._rows([state])[0].tolist()
+        return any(
+            name in instance.fsm.states and instance.fsm.states[number] == name
+            for instance, number in zip(self.network.instances, row, strict=True)
+        )
 
     def _rows(self, states: Iterable[int]) -> Vectors:
         data = b"".join(self._vectors[state] for state in states)
@@ -218,61 +152,70 @@ class States:
             after[state] = tuple(targets[begin:end])
 
 
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Hearing:
+    """How the signs of a life are heard.
+
+    Attributes:
+        unheard: signs that tell nothing, and whose events need none: of the one message; or of what is of no message,
+            and then of the first and second.
+        alone: the sides of the message that are outside transactions while its other side is in one.
+        also: signs with an event each that they may tell as well.
+        together: whether two messages were sent in one transaction.
+        settles: whether applications tell of what they acknowledge, so that what they hold is not at rest.
+        unseen: signs that the history cannot show: what they tell of may have happened where it need not too.
+    """
+
+    unheard: tuple[frozenset[str], ...] = (frozenset(),)
+    alone: frozenset[Side] = frozenset()
+    also: frozenset[tuple[str, str]] = frozenset()
+    together: bool = False
+    settles: bool = False
+    unseen: frozenset[str] = frozenset()
+
+
 class Observer:
     """Hears the signs of one message or two, but those that are unheard: what they tell of may have happened unseen."""
 
-    def __init__(
-        self,
-        states: States,
-        specification: Specification,
-        *unheard: Collection[str],
-        together: bool = False,
-        settles: bool = False,
-        unseen: Collection[str] = (),
-    ) -> None:
-        """``unheard`` are signs of the one message; or of what is of no message, and then of the first and second.
-
-        Two messages that were sent ``together`` were so in one transaction.  With ``settles`` applications tell of what
-        they acknowledge, so that what they hold is not at rest.  What signs that are ``unseen`` tell of may have
-        happened too where it need not: what no line of this history can tell.
-        """
+    def __init__(self, states: States, specification: Specification, hearing: Hearing) -> None:
         self._states = states
-        self._unheard = tuple(map(frozenset, unheard)) or (frozenset[str](),)
-        signs = events_of_signs(specification)
-        heard = [
-            frozenset[str]().union(*(events for sign, events in signs.items() if sign not in its))
-            for its in self._unheard
-        ]
+        self._hearing = hearing
+        self._recording = specification.recording
+        self.around = self._recording.around
+        """The signs of what happens around messages."""
+        self._environment = specification.environment(states.network.configuration)
+        self._lanes = {name: event.lane for name, event in specification.events.items()}
+        rows = [row for row in self._recording.signs.values() if row.only is not Only.WRITTEN]
+        told = {row.name: self._told(row) for row in rows}
+        heard = [{event for row in rows if row.name not in its for event in told[row.name]} for its in hearing.unheard]
         events = states.network.events
-        self._of_sign = {
-            sign: tuple(number for number, event in enumerate(events) if event.name in names)
-            for sign, names in signs.items()
-        }
-        happens = frozenset[str]().union(*(signs[sign] for sign in unseen))
+        happens = {event for name in hearing.unseen for event in told.get(name, ())}
+        untold = frozenset() if hearing.together else self._recording.untold.keys()
         self._hidden = frozenset(
             number
             for number, event in enumerate(events)
-            if (event.name in _BETWEEN_MESSAGES and not together)
+            if event.name in untold
             or event.name in happens
-            or (event.name in _DECIDED_BEFORE and _DECIDED_BEFORE[event.name] not in self._unheard[self._whose(event)])
             or (event.name not in heard[self._whose(event)] and not event.may_never_happen)
         )
-        calls = _CALLS_OF_PRODUCERS if settles else _CALLS_OF_APPLICATIONS
-        if len(heard) > 1:
-            calls |= {"resend"}
+        own = (Side.PRODUCER,) if hearing.settles else (Side.PRODUCER, Side.CONSUMER)
+        calls = {event for row in rows if row.is_call and row.side in own for event in told[row.name]}
         self._due = frozenset(
             number
             for number, event in enumerate(events)
-            if not event.may_never_happen
-            and event.name not in calls & heard[self._whose(event)] | _REPORTS  # what is not heard the library does
+            if not event.may_never_happen  # what applications have no line of a library does
+            and event.name not in calls & heard[self._whose(event)] | self._recording.not_awaited
         )
-        self._transacted = states.transacted
         self._steps: dict[tuple[Belief, Sign], Belief] = {}
         self._closures: dict[Belief, Belief] = {}
 
+    def _told(self, row: SignRow) -> tuple[str, ...]:
+        """The events that a sign tells of a message, one of whose sides may be alone."""
+        return row.alone if row.alone and row.side in self._hearing.alone else row.tells
+
     def _whose(self, event: NetworkEvent) -> int:
         """Of which message of a pair ``event`` is: 1 or 2, and 0 where it is of no message, or there is one."""
-        return event.index[0] if event.index and len(self._unheard) > 1 else 0
+        return event.index[0] if event.index and len(self._hearing.unheard) > 1 else 0
 
     def _is_of(self, event: NetworkEvent, of: int) -> bool:
         return of in {0, BOTH} or self._whose(event) in {0, of}
@@ -295,39 +238,50 @@ class Observer:
         return tuple(sorted(events[number].label for number in numbers if not events[number].may_never_happen))
 
     def _heard(self, belief: Belief, sign: Sign) -> Belief:
-        if sign.of == BOTH and sign.name in _ANSWERED_FOR_EACH:
-            return self._in_either_order(belief, sign)
-        if sign.name in self._unheard[0 if sign.of == BOTH else sign.of]:
+        row = self._recording.signs[sign.name]
+        if sign.of == BOTH and row.of is Of.COVERED:
+            return self._in_either_order(belief, sign, row)
+        if sign.name in self._hearing.unheard[0 if sign.of == BOTH else sign.of]:
             return belief
-        if sign.name == AT_REST:
-            return self._at_rest(belief)
-        before = self._with_last_words(belief, sign) if sign.name in _LANE_OF_CRASH else belief
-        if sign.name in SESSION_ENDS:  # what the application was doing it has given up
-            before = self._closure(before | self._fired(before, self._named(_DONE, sign.consumer)))
-        if sign.name == Event.DEAD_LETTERED:
-            before = self._closure(before | self._fired(before, self._named(_REJECTS, sign.consumer)))
-        events = self._events(sign)
+        if row.stays_away:
+            return self._at_rest(belief, row)
+        before = self._with(belief, self._unwritten(row, sign.consumer))
+        events = self._events(row, sign)
         after = self._fired(before, events)
-        if sign.certainty is Certainty.PERHAPS:
+        certainty = max(sign.certainty, row.sure)
+        if certainty is Certainty.PERHAPS:
             after |= belief
-        elif sign.certainty is Certainty.IF_POSSIBLE or sign.name in FAULTS or sign.name in {BROKEN, CONSUMER_BROKEN}:
+        elif certainty is Certainty.IF_POSSIBLE:
             possible = self._states.after(before, events)
             after |= {state for state in before if not possible[state]}
-        if sign.name in _AFTER_A_BREAK:
-            after |= self._after_a_break(after if sign.name == CONSUMER_BROKEN else self._fired(before, events), sign)
-        return self._closure(frozenset(after))
+        found = self._closure(frozenset(after))
+        return self._with(found, self._then(row, sign.consumer))
 
-    def _after_a_break(self, hit: set[int], sign: Sign) -> set[int]:
-        """What its client leads to when it finds the connection broken, from the states ``hit``."""
-        given_up = self._named(_AFTER_A_BREAK[sign.name], sign.consumer)
-        if sign.name != CONSUMER_BROKEN and not self._transacted:
-            return set()
-        broken = self._closure(frozenset(hit))
-        return self._fired(broken, given_up) | broken
+    def _with(self, belief: Belief, events: frozenset[int]) -> Belief:
+        """``belief`` and what one of ``events``, if it happened, leads to."""
+        return self._closure(belief | self._fired(belief, events)) if events else belief
 
-    def _in_either_order(self, belief: Belief, sign: Sign) -> Belief:
+    def _then(self, row: SignRow, consumer: int) -> frozenset[int]:
+        """What its client may do next without a line."""
+        return self._named(row.then if row.then and row.then_where.holds(self._environment) else (), consumer)
+
+    def _unwritten(self, row: SignRow, consumer: int) -> frozenset[int]:
+        """What may have happened just before without a line: a call has its line before."""
+        if not row.last_words:
+            return self._named(row.unwritten, consumer)
+        side = Lane(row.side.value)
+        return frozenset(
+            number
+            for number, event in enumerate(self._states.network.events)
+            if self._lanes[event.name] is side
+            and not event.may_never_happen
+            and event.name not in self._recording.calls
+            and _concerns(event, consumer)
+        )
+
+    def _in_either_order(self, belief: Belief, sign: Sign, row: SignRow) -> Belief:
         """One call, or its answer, is an event of each of two messages, unless that of one covers the other."""
-        covers = sign.name == _CALL_FOR_BOTH and sign.certainty is Certainty.CERTAIN
+        covers = row.is_call and sign.certainty is Certainty.CERTAIN
         found: set[int] = set()
         for one in (1, BOTH - 1):
             other = dataclasses.replace(sign, of=BOTH - one)
@@ -336,29 +290,16 @@ class Observer:
             found |= self.hear(self.hear(belief, dataclasses.replace(sign, of=one)), other)
         return frozenset(found)
 
-    def _at_rest(self, belief: Belief) -> Belief:
+    def _at_rest(self, belief: Belief, row: SignRow) -> Belief:
         due = self._states.after(belief, self._due)
-        return frozenset(state for state in belief if not due[state] and not self._states.in_its_queue(state))
+        return frozenset(state for state in belief if not due[state] and not self._states.has(state, row.stays_away))
 
-    def _with_last_words(self, belief: Belief, sign: Sign) -> Belief:
-        """A process may die between what it did last and the line that would tell of it, which stands before calls."""
-        lane, events = _LANE_OF_CRASH[sign.name], self._states.network.events
-        last = frozenset(
-            number
-            for number, event in enumerate(events)
-            if self._states.lanes[event.name] is lane
-            and not event.may_never_happen
-            and event.name not in _CALLS_OF_APPLICATIONS
-            and _concerns(event, sign.consumer)
-        )
-        return self._closure(belief | self._fired(belief, last))
-
-    def _events(self, sign: Sign) -> frozenset[int]:
-        events = self._states.network.events
+    def _events(self, row: SignRow, sign: Sign) -> frozenset[int]:
+        names = {*self._told(row), *(event for name, event in self._hearing.also if name == row.name)}
         return frozenset(
             number
-            for number in self._of_sign[sign.name]
-            if _concerns(events[number], sign.consumer) and self._is_of(events[number], sign.of)
+            for number in self._named(names, sign.consumer)
+            if self._is_of(self._states.network.events[number], sign.of)
         )
 
     def _named(self, names: Collection[str], consumer: int) -> frozenset[int]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from ackfsm.history_format import Event
-from ackfsm.tables import Specification
+from ackfsm.tables import Certainty, Fact, Of, Side, Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lives import Facts, Lived
-from ackfsm.verify.conformance.messages import OUTCOMES_OF_CALLS, Decision, Judge
-from ackfsm.verify.conformance.observer import Observer, TooManyStatesError
+from ackfsm.verify.conformance.messages import Decision, Judge, names_of_each
+from ackfsm.verify.conformance.observer import Hearing, Observer, TooManyStatesError
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.signs import ACKNOWLEDGING, DELIVERED_SOMEHOW, Certainty, of_consumer
+from ackfsm.verify.context.signs import AT_REST, DELIVERED_SOMEHOW
 
 __all__ = ["PairJudge"]
 
@@ -30,17 +28,9 @@ _MOST_OF_THE_URGENT: Final = 150_000
 
 _TOO_MANY: Final = "two messages may be in too many states"
 
-_JOURNAL: Final = frozenset({Event.JOURNAL_WRITTEN.value, Event.JOURNAL_SYNCED.value})
+_OUTCOMES_OF_CALLS: Final = (Event.CONFIRMED.value, Event.IN_DOUBT.value)
 
-_GIVING_BACK: Final = frozenset(
-    {Event.RECOVER.value, Event.FAILED.value, *map(of_consumer, (Event.ROLLBACK, Event.CLOSE))}
-)
-"""What a consumer does to have its messages again."""
-
-_COMMITS: Final = tuple(
-    (name(Event.COMMIT), frozenset({name(Event.COMMITTED), name(Event.COMMIT_IN_DOUBT)})) for name in (str, of_consumer)
-)
-"""A call of commit, as the producer's and as the consumer's, and the answers to it."""
+_COMMITS: Final = (Event.COMMITTED.value, Event.COMMIT_IN_DOUBT.value)
 
 
 class PairJudge(Judge):
@@ -50,8 +40,12 @@ class PairJudge(Judge):
         self, specification: Specification, configuration: Configuration, untold: frozenset[str], urgent: int
     ) -> None:
         """The first pairs, as many as are ``urgent``, leave something of what is affordable for the others."""
-        super().__init__(specification, configuration, untold)
+        signs = specification.recording.signs.values()
+        journal = {row.name for row in signs for each in row.free if Fact.NEVER_TOLD in each.facts}
+        super().__init__(specification, configuration, untold | journal)
         self._urgent = urgent
+        self._of_none = frozenset({AT_REST, Event.COMMIT.value, *journal})
+        """Signs of what is of no message, and is free for both if it is for one."""
 
     def turn(self, lived: Lived) -> tuple[int, ...]:
         """Urgent ones first, then short ones, of which the most are affordable."""
@@ -79,11 +73,6 @@ class PairJudge(Judge):
             self.forget()
             return Decision(None, _TOO_MANY)
 
-    def life(self, lived: Lived, *, rejected_as_told: bool = False) -> Life:
-        """The same as of one message, but what one call covers another one need not."""
-        life = super().life(lived, rejected_as_told=rejected_as_told)
-        return _covered_once(life) if self.holds("ack_covers_earlier", self._of_mode(lived.mode)) else life
-
     def _decide(self, lived: Lived) -> Decision:
         stop = self.contradiction(*self.hearing(lived))
         two_others = OTHERS in lived.consumers and Facts.MAY_BE_SHARED in lived.facts
@@ -91,69 +80,72 @@ class PairJudge(Judge):
             return Decision(None)
         return Decision(stop)
 
-    def otherwise(self, lived: Lived, life: Life) -> list[Mapping[str, bool]]:
-        """The same as of one message; and what comes again may do so in any order, as if it waited for its own time."""
-        found = super().otherwise(lived, life)
-        in_any_order = [{**each, "redelivery_delay": True} for each in found]
-        return [*found, *in_any_order] if _may_come_in_another_order(lived) else found
+    def hearing(self, lived: Lived) -> tuple[Life, Observer]:
+        """The same of two messages; what one call covers another one need not.
 
-    def who_hears(self, life: Life, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
-        """The same of two messages."""
-        names = [frozenset(each.sign.name for each in life.heard if each.sign.of & of) for of in (1, 2)]
-        own = self._of_message(lived, names[0] | names[1])
-        configuration = dataclasses.replace(own, **settings)  # type: ignore[arg-type]
-        unheard = [_JOURNAL | self._unheard(lived, its, configuration) for its in names]
+        What comes again may do so in any order, as if it waited for its own time; that is tried last.
+        """
+        covers = self.holds("ack_covers_earlier", self.of_mode(lived.mode))
+        life, observer = self._covered_once(lived.life) if covers else lived.life, self.who_hears(lived)
+        if self._may_come_in_another_order(lived) and self.contradiction(life, observer) is not None:
+            return life, self.who_hears(lived, {"redelivery_delay": True})
+        return life, observer
+
+    def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
+        """The same of two messages.
+
+        An outcome of a send that nobody answers says nothing of when another one may begin.
+        """
+        found = super().heard(lived, configuration)
+        names = names_of_each(lived.life)
+        returns = () if self.holds("confirms_plain_sends", configuration) else _OUTCOMES_OF_CALLS
+        unheard = [each.union(returns) for each in found.unheard]
         if any(Event.RESEND in its for its in names):  # who writes one down writes all of them
             unheard = [each - {Event.RESEND.value} for each in unheard]
-        unheard = [each | _late(its) | self._returns(configuration) for each, its in zip(unheard, names, strict=True)]
-        common = _JOURNAL | {sign for its in names for sign in _unanswered(its)}
-        if Event.COMMIT in unheard[0] | unheard[1]:
-            common |= {Event.COMMIT.value}
-        return self._observer_of(configuration, lived, common, *unheard)
+        of_none = frozenset[str]().union(*(each & self._of_none for each in unheard), *map(self._unanswered, names))
+        together = Facts.SENT_TOGETHER in lived.facts
+        return dataclasses.replace(found, unheard=(of_none, *unheard), together=together, settles=False)
 
-    def _returns(self, configuration: Configuration) -> frozenset[str]:
-        """The outcomes of sends that nobody answers, which say nothing of when another one may begin."""
-        return frozenset() if self.holds("confirms_plain_sends", configuration) else OUTCOMES_OF_CALLS
+    def _covered_once(self, life: Life) -> Life:
+        """Where a call came after one that was not of the same message, it may have had nothing to acknowledge."""
+        heard, called = list[Heard](), 0
+        for each in life.heard:
+            sign = each.sign
+            if self.covers(sign) and called & ~sign.of and sign.certainty is Certainty.CERTAIN:
+                sign = dataclasses.replace(sign, certainty=Certainty.IF_POSSIBLE)
+            if sign.name == Event.ACKNOWLEDGE:
+                called |= sign.of
+            heard.append(dataclasses.replace(each, sign=sign))
+        return Life(tuple(heard), life.at_rest)
 
+    def _may_come_in_another_order(self, lived: Lived) -> bool:
+        """Whether both messages came again, an application gave back what it had, or several sessions sent them.
 
-def _covered_once(life: Life) -> Life:
-    """Where a call came after one that was not of the same message, it may have had nothing to acknowledge."""
-    heard, called = list[Heard](), 0
-    for each in life.heard:
-        sign = each.sign
-        if sign.name in ACKNOWLEDGING and called & ~sign.of and sign.certainty is Certainty.CERTAIN:
-            sign = dataclasses.replace(sign, certainty=Certainty.IF_POSSIBLE)
-        if sign.name == Event.ACKNOWLEDGE:
-            called |= sign.of
-        heard.append(dataclasses.replace(each, sign=sign))
-    return Life(tuple(heard), life.at_rest)
+        "Redelivered messages do not have to be delivered in exactly their original delivery order" (JMS recover).
+        """
+        names = {each.sign.name for each in lived.life.heard if each.sign.certainty is not Certainty.PERHAPS}
+        both_again = all(_times(lived.life, DELIVERED_SOMEHOW, of) > 1 for of in (1, 2))
+        return both_again or any(self._gives_back(name) for name in names) or Facts.OF_SEVERAL_SENDERS in lived.facts
 
+    def _unanswered(self, names: frozenset[str]) -> frozenset[str]:
+        """The answers to commits of which one was not written down."""
+        found = set[str]()
+        for side in (Side.PRODUCER, Side.CONSUMER):
+            rows = [row for row in self._recording.signs.values() if row.side is side and row.of is Of.TRANSACTION]
+            answers = {row.name for row in rows if row.line in _COMMITS}
+            called = any(row.is_call and row.name in names for row in rows)
+            found |= answers if called and not names & answers else set()
+        return frozenset(found)
 
-def _may_come_in_another_order(lived: Lived) -> bool:
-    """Whether both messages came again, an application gave back what it had, or several sessions sent them.
-
-    "Redelivered messages do not have to be delivered in exactly their original delivery order" (JMS Session.recover).
-    """
-    names = {each.sign.name for each in lived.life.heard if each.sign.certainty is not Certainty.PERHAPS}
-    both_again = all(_times(lived.life, DELIVERED_SOMEHOW, of) > 1 for of in (1, 2))
-    return both_again or bool(names & _GIVING_BACK) or Facts.OF_SEVERAL_SENDERS in lived.facts
-
-
-def _late(names: frozenset[str]) -> frozenset[str]:
-    """The answer that may have come when the call had failed already, while its session went on."""
-    failed, answered = Event.ACK_IN_DOUBT.value, Event.ACKNOWLEDGED.value
-    return frozenset({answered}) if failed in names and answered not in names else frozenset()
+    def _gives_back(self, name: str) -> bool:
+        """Whether an application does it to have its messages again."""
+        row = self._recording.signs[name]
+        told = row.line in {Event.RECOVER, Event.FAILED, Event.ROLLBACK} or (row.line == Event.CLOSE and row.gives_back)
+        return told and row.side is Side.CONSUMER
 
 
 def _times(life: Life, name: str, of: int) -> int:
     return sum(each.sign.name == name and bool(each.sign.of & of) for each in life.heard)
-
-
-def _unanswered(names: frozenset[str]) -> Iterator[str]:
-    """The answers to commits of which one was not written down."""
-    for call, answers in _COMMITS:
-        if call in names and not names & answers:
-            yield from answers
 
 
 def _with_two_others(lived: Lived) -> Lived:

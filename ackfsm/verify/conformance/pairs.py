@@ -16,13 +16,14 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.joins import NONE, number_pairs
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import OUTCOMES, Index
+from ackfsm.history.joins import NONE, at, number_pairs
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, SendMode
 from ackfsm.verify.conformance.lives import Facts
 from ackfsm.verify.conformance.messages import Conformance
-from ackfsm.verify.counting.prefetch import ends_of
+from ackfsm.verify.counting.count import ends_of
 
 __all__ = ["Pairs", "Why", "pairs_of"]
 
@@ -86,7 +87,7 @@ class Pairs:
 
 
 def pairs_of(
-    events: Events,
+    events: Index,
     conformance: Conformance,
     configuration: Configuration,
     anomalies: Mapping[Anomaly, Ints],
@@ -112,7 +113,7 @@ class _Candidates:
 class _Pairing:
     def __init__(
         self,
-        events: Events,
+        events: Index,
         conformance: Conformance,
         configuration: Configuration,
         anomalies: Mapping[Anomaly, Ints],
@@ -126,12 +127,10 @@ class _Pairing:
         self._exclusive, self._unheld = configuration.exclusive_consumer, 0
         self._facts = conformance.recorded.facts
         sends, resends = events.places(Event.SEND), events.places(Event.RESEND)
-        self._deliveries = events.places(Event.DELIVERED)
-        self._sent = _first(events, sends, count)
-        self._delivered = _first(events, self._deliveries, count)
-        self._outcome = _first(events, events.places(Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT), count)
-        self._confirmed = _first(events, events.places(Event.CONFIRMED), count)
-        self._resent = np.bincount(events.message[resends], minlength=count) > 0
+        self._deliveries = events.deliveries
+        self._sent, self._delivered = events.first(Event.SEND), events.first_delivery
+        self._outcome, self._confirmed = events.first(*OUTCOMES), events.first(Event.CONFIRMED)
+        self._resent = events.first(Event.RESEND) != NONE
         self._times = np.bincount(events.message[self._deliveries], minlength=count)
         self._usable = np.bincount(events.message[sends], minlength=count) == 1
         self._usable &= conformance.held
@@ -141,12 +140,9 @@ class _Pairing:
         acting = np.concatenate([sends, resends, self._deliveries])
         mixed = np.isin(events.process[acting], _with_mixed_sessions(events, acting))
         self._usable[events.message[acting[mixed]]] = False
-        sent = events.places(Event.SEND, Event.RESEND)
-        self._kind, self._lane = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        of_queues = number_pairs(events.queue[sent], events.delivery_mode[sent])
-        self._kind[events.message[sent]] = number_pairs(of_queues, events.priority[sent])
-        sender = number_pairs(events.process[sent], events.session[sent])
-        self._lane[events.message[sent]] = number_pairs(sender, self._kind[events.message[sent]])
+        self._kind, last = events.kind_of, events.last_send
+        sender = number_pairs(at(events.process, last, ABSENT), at(events.session, last, ABSENT))
+        self._lane = number_pairs(sender, self._kind)
 
     def pairs(self, torn: Ints) -> Pairs:
         """Those that the network of two messages may be held to, each once, the members of ``torn`` ones early."""
@@ -206,7 +202,7 @@ class _Pairing:
         consumer = number_pairs(number_pairs(events.process[handed], events.session[handed]), events.consumer[handed])
         order = np.argsort(events.queue[handed], kind="stable")
         row, consumer, queue = handed[order], consumer[order], events.queue[handed][order]
-        end = ends_of(events, handed)[order]
+        end = ends_of(events)[order]
         key = queue.astype(np.int64) * (len(events) + 1) + np.minimum(end, len(events))
         latest = np.maximum.accumulate(np.where(np.maximum.accumulate(key) == key, np.arange(len(key)), 0))
         found = []
@@ -241,8 +237,8 @@ class _Pairing:
     def _members(self) -> Iterator[_Candidates]:
         """Members of one transaction and one lane: what it sent, in order, and what it received."""
         events = self._events
-        for rows in (events.places(Event.SEND, Event.RESEND), self._deliveries):
-            inside = rows[events.transaction[rows] != ABSENT]
+        for kinds in ((Event.SEND, Event.RESEND), (Event.DELIVERED,)):
+            inside = events.inside(*kinds)
             message, transaction = events.message[inside].astype(np.int64), events.transaction[inside].astype(np.int64)
             place = np.arange(len(inside))
             before, after = _adjacent(place, number_pairs(transaction, self._lane[message]), inside)
@@ -324,13 +320,6 @@ class _Pairing:
         return np.concatenate([np.sort(order[rank < _OF_EACH_KIND]), np.sort(order[rank >= _OF_EACH_KIND])])
 
 
-def _first(events: Events, rows: Ints, count: int) -> Ints:
-    """The first of ``rows`` of each message, :data:`NONE` where there is none."""
-    first = np.full(count, NONE, np.int64)
-    first[events.message[rows[::-1]]] = rows[::-1]  # the last assignment wins
-    return first
-
-
 def _adjacent(messages: Ints, lane: Ints, moment: Ints) -> tuple[Ints, Ints]:
     """Those of ``messages`` that follow each other in one lane, by their moments."""
     order = np.lexsort((moment, lane))
@@ -344,7 +333,7 @@ def _alike(facts: Ints, first: Ints, second: Ints, fact: Facts, how: Facts) -> M
     return np.asarray(~both | ((facts[first] ^ facts[second]) & int(how) == 0))
 
 
-def _with_mixed_sessions(events: Events, rows: Ints) -> Ints:
+def _with_mixed_sessions(events: Index, rows: Ints) -> Ints:
     """The processes that began to act in one session before they had done with another; one consumer is one session."""
     session = number_pairs(events.process[rows], events.session[rows])
     begin, end = np.full(len(rows), len(events)), np.full(len(rows), NONE)

@@ -10,24 +10,14 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.joins import NONE
-from ackfsm.history_format import Event
-from ackfsm.terms import Fault
-from ackfsm.verify.context.signs import (
-    BROKEN,
-    CONSUMER_BROKEN,
-    DELIVERED_FLAGGED,
-    DELIVERED_SOMEHOW,
-    SIGNS,
-    Certainty,
-    of_consumer,
-)
+from ackfsm.tables import Certainty, Of
+from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Signs
 
 __all__ = [
     "NOBODY",
-    "OF_TRANSACTIONS",
     "OTHERS",
     "Tokens",
-    "in_doubt",
+    "doubted",
     "members_of",
     "merged",
     "of_pairs",
@@ -38,8 +28,6 @@ OTHERS: Final = -2
 """Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
 
 NOBODY: Final = -1
-
-OF_TRANSACTIONS: Final = (Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -81,72 +69,59 @@ def members_of(message: Ints, its: Ints) -> tuple[Ints, Ints]:
     return np.repeat(np.arange(len(its)), length), np.arange(length.sum()) + np.repeat(begin - start, length)
 
 
-def of_pairs(tokens: Tokens, first: Ints, second: Ints) -> Tokens:
+def of_pairs(tokens: Tokens, first: Ints, second: Ints, signs: Signs) -> Tokens:
     """The tokens of both messages of each pair, with the pair for their message, and whose they are with their sign."""
     tokens = tokens.where(np.argsort(tokens.message, kind="stable"))
     parts = []
     for whose, its in enumerate((first, second), start=1):
         pair, place = members_of(tokens.message, its)
         part = tokens.where(place)
-        parts.append(dataclasses.replace(part, message=pair, sign=part.sign + whose * len(SIGNS)))
+        parts.append(dataclasses.replace(part, message=pair, sign=part.sign + whose * len(signs)))
     joined = Tokens.joined(parts)
-    of, sign = np.divmod(joined.sign, len(SIGNS))
-    sign = np.where(np.isin(sign, _DELIVERED), SIGNS.index(DELIVERED_SOMEHOW), sign)
-    return dataclasses.replace(joined, sign=sign + of * len(SIGNS))
+    of, sign = np.divmod(joined.sign, len(signs))
+    deliveries = signs.those(lambda row: row.line == signs.rows[signs.code(DELIVERED_SOMEHOW)].line)
+    sign = np.where(np.isin(sign, deliveries), signs.code(DELIVERED_SOMEHOW), sign)
+    return dataclasses.replace(joined, sign=sign + of * len(signs))
 
 
-def until_the_last(tokens: Tokens, count: int) -> Tokens:
+def until_the_last(tokens: Tokens, count: int, signs: Signs) -> Tokens:
     """Without the ends of sessions after which nothing is told of either message."""
-    ends = np.isin(tokens.sign % len(SIGNS), _ENDS)
+    ends = np.isin(tokens.sign % len(signs), signs.those(lambda row: row.gives_back and row.of is Of.SESSION))
     last = np.full(count, NONE, np.int64)
     np.maximum.at(last, tokens.message[~ends], tokens.row[~ends])
     return tokens.where(~ends | (tokens.row < last[tokens.message]))
 
 
-_DELIVERED: Final = tuple(SIGNS.index(sign) for sign in (Event.DELIVERED.value, DELIVERED_FLAGGED))
-_ENDS: Final = tuple(SIGNS.index(sign) for sign in (Event.RECOVER.value, of_consumer(Event.CLOSE)))
+_OF_ONE_MESSAGE: Final = frozenset({Of.NAMED, Of.HOLDER, Of.UNTOLD})
 
 
-def merged(tokens: Tokens) -> Tokens:
+def merged(tokens: Tokens, signs: Signs) -> Tokens:
     """``tokens`` in order, with one for what a line tells of both messages of a pair, or of one and what is around.
 
     A call that covers both is as uncertain as it is of one of them; what ends a session or befalls it, as certain.
     """
-    of, sign = np.divmod(tokens.sign, len(SIGNS))
-    shared = np.isin(sign, _SHARED)
+    of, sign = np.divmod(tokens.sign, len(signs))
     if not of.any() or not len(sign):
         return tokens
+    covering = np.isin(sign, signs.those(lambda row: row.of is Of.COVERED))
+    shared = ~covering & ~np.isin(sign, signs.those(lambda row: row.of in _OF_ONE_MESSAGE))
     columns = (tokens.message, tokens.row, sign, tokens.process)
     new = np.append(True, np.any([each[1:] != each[:-1] for each in columns], axis=0))
-    starts = np.flatnonzero(new | ~(shared | np.isin(sign, _COVERING)))
+    starts = np.flatnonzero(new | ~(shared | covering))
     least, most = (each.reduceat(tokens.certainty, starts) for each in (np.minimum, np.maximum))
     whose = np.bitwise_or.reduceat(of, starts)
     return dataclasses.replace(
         tokens.where(starts),
-        sign=sign[starts] + whose * len(SIGNS),
+        sign=sign[starts] + whose * len(signs),
         certainty=np.where(shared[starts], least, most),
     )
 
 
-_COVERING: Final = tuple(SIGNS.index(event.value) for event in (Event.ACKNOWLEDGE, Event.ACKNOWLEDGED))
-_OF_SESSIONS_ALONE: Final = (*OF_TRANSACTIONS, Event.RECOVER)
-_SHARED: Final = tuple(
-    SIGNS.index(name)
-    for name in (
-        *(event.value for event in _OF_SESSIONS_ALONE),
-        *(of_consumer(event) for event in (*OF_TRANSACTIONS, Event.CLOSE)),
-        *(fault.value for fault in Fault if fault is not Fault.REJECTION),
-        BROKEN,
-        CONSUMER_BROKEN,
-    )
-)
-"""Signs of a session, of a transaction or of all, which are heard once for both messages of a pair."""
-
-
-def in_doubt(tokens: Tokens) -> Tokens:
-    """A call that failed may have had no effect, and what failed it may have been seen by the library alone."""
-    calls, doubts = (tokens.sign == SIGNS.index(event) for event in (Event.ACKNOWLEDGE, Event.ACK_IN_DOUBT))
+def doubted(tokens: Tokens, signs: Signs) -> Tokens:
+    """A call that failed may have had no effect: what a sign doubts is not sure of the messages that have it."""
     certainty = tokens.certainty.copy()
-    certainty[calls & np.isin(tokens.message, tokens.message[doubts])] = Certainty.PERHAPS
-    certainty[doubts] = Certainty.IF_POSSIBLE
+    for code, row in enumerate(signs.rows):
+        if row.doubts:
+            having = np.isin(tokens.message, tokens.message[tokens.sign == code])
+            certainty[having & np.isin(tokens.sign, [signs.code(name) for name in row.doubts])] = Certainty.PERHAPS
     return dataclasses.replace(tokens, certainty=certainty)

@@ -5,7 +5,7 @@ recorded one would be, at some moment between two signs, and costs 1; the states
 level by level, so that the first level at which the life is a run has the fewest (a 0-1 breadth-first search).  Where
 no level has anything new, no faults explain the life, however many.
 
-A *gap* is a moment between signs: the set of those that came before it.
+A *gap* is a moment between signs: the cut of those that came before it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import dataclasses
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
+from ackfsm.tables import Certainty
 from ackfsm.terms import Fault
-from ackfsm.verify.conformance.life import MOST_CUTS, TOO_MANY_ORDERS, Heard, Life, predecessors
+from ackfsm.verify.conformance.life import Cut, Heard, Life, Walk
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Judge
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
@@ -29,7 +30,7 @@ from ackfsm.verify.conformance.timeline import Family, Moment, Option, Unrecorde
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS
 from ackfsm.verify.context.actions import TAKEN_ELSEWHERE
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS, OF_MESSAGES, OF_PRODUCERS
-from ackfsm.verify.context.signs import ACKNOWLEDGING, AT_REST, Certainty, Sign
+from ackfsm.verify.context.signs import Sign
 
 __all__ = ["MOST_FAULTS", "Assumption", "Smallest", "assumption_of", "smallest", "unrecorded_cause", "with_fault"]
 
@@ -44,11 +45,6 @@ _MOST_IN_VAIN: Final = 50
 
 _AT_CONSUMERS: Final = OF_CONSUMERS | {Fault.LISTENER_EXCEPTION}
 
-_Gap: TypeAlias = int
-"""The signs before it, as bits."""
-
-_NONE: Final[Belief] = frozenset()
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Smallest:
@@ -60,7 +56,7 @@ class Smallest:
     """
 
     faults: int
-    first: tuple[tuple[Sign, _Gap], ...]
+    first: tuple[tuple[Sign, Cut], ...]
 
 
 def smallest(life: Life, observer: Observer, faults: Sequence[Sign], most: int | None = None) -> Smallest | None:
@@ -70,8 +66,8 @@ def smallest(life: Life, observer: Observer, faults: Sequence[Sign], most: int |
 
     Raises :class:`TooManyStatesError` as the observer does, and if there are too many orders of what was heard.
     """
-    walk = _Walk(life, observer, faults)
-    start = {0: observer.first()}
+    walk = _WithFaults(life, observer, faults)
+    start = walk.first()
     fewest = walk.fewest(start, most)
     if not fewest:
         return None if fewest is None else Smallest(0, ())
@@ -80,80 +76,46 @@ def smallest(life: Life, observer: Observer, faults: Sequence[Sign], most: int |
     return Smallest(fewest, tuple(walk.first_faults(start, fewest)))
 
 
-class _Walk:
-    """The beliefs of an observer at the gaps of one life."""
+class _WithFaults(Walk):
+    """The walk of a life with faults that no line tells, at a price."""
 
     def __init__(self, life: Life, observer: Observer, faults: Sequence[Sign]) -> None:
-        self._signs = [each.sign for each in life.heard]
-        self._before = predecessors(life.heard)
-        self._at_rest = life.at_rest
-        self._observer = observer
+        super().__init__(life, observer)
         self._faults = faults
-        self._all = (1 << len(self._signs)) - 1
-        self._fewest: dict[tuple[_Gap, Belief, int], bool] = {}
+        self._fewest: dict[tuple[Cut, Belief, int], bool] = {}
 
-    def fewest(self, start: Mapping[_Gap, Belief], most: int | None = None) -> int | None:
+    def fewest(self, start: Mapping[Cut, Belief], most: int | None = None) -> int | None:
         """How many faults a run needs from ``start``; ``None`` if none is one, with any number or ``most``."""
-        seen: dict[_Gap, Belief] = {}
-        level, count = self._spread(start, seen), 0
-        while level and not self._is_run(level):
+        seen: dict[Cut, Belief] = {}
+        level, count = self.spread(start, seen), 0
+        while level and not self.rested(self.end(level)):
             if count == most:
                 return None
-            level, count = self._spread(self._after_a_fault(level), seen), count + 1
+            level, count = self.spread(self._after_a_fault(level), seen), count + 1
         return count if level else None
 
-    def first_faults(self, start: Mapping[_Gap, Belief], fewest: int) -> Iterator[tuple[Sign, _Gap]]:
+    def first_faults(self, start: Mapping[Cut, Belief], fewest: int) -> Iterator[tuple[Sign, Cut]]:
         """What may be the first of so many faults, and where."""
-        for gap, belief in self._spread(start, {}).items():
+        for gap, belief in self.spread(start, {}).items():
             for fault in self._faults:
                 after = self._observer.hear(belief, fault) - belief
                 if after and self._suffices(gap, after, fewest - 1):
                     yield fault, gap
 
-    def _suffices(self, gap: _Gap, belief: Belief, most: int) -> bool:
+    def _suffices(self, gap: Cut, belief: Belief, most: int) -> bool:
         key = gap, belief, most
         if key not in self._fewest:
             self._fewest[key] = self.fewest({gap: belief}, most) is not None
         return self._fewest[key]
 
-    def _after_a_fault(self, level: Mapping[_Gap, Belief]) -> Mapping[_Gap, Belief]:
+    def _after_a_fault(self, level: Mapping[Cut, Belief]) -> Mapping[Cut, Belief]:
         return {
-            gap: _NONE.union(*(self._observer.hear(belief, fault) for fault in self._faults))
+            gap: frozenset[int]().union(*(self._observer.hear(belief, fault) for fault in self._faults))
             for gap, belief in level.items()
         }
 
-    def _spread(self, start: Mapping[_Gap, Belief], seen: dict[_Gap, Belief]) -> dict[_Gap, Belief]:
-        """What ``start`` and the signs lead to, but what was ``seen``; it is seen then."""
-        found: dict[_Gap, Belief] = {}
-        sizes: list[dict[_Gap, Belief]] = [{} for _ in range(len(self._signs) + 1)]
-        for gap, belief in start.items():
-            sizes[gap.bit_count()][gap] = belief
-        for gaps in sizes:
-            for gap, belief in gaps.items():
-                known = seen.get(gap, _NONE)
-                new = belief - known
-                if new:
-                    found[gap], seen[gap] = new, known | new
-                    if len(seen) > MOST_CUTS:
-                        raise TooManyStatesError(TOO_MANY_ORDERS)
-                    self._hear_on(gap, new, sizes)
-        return found
 
-    def _hear_on(self, gap: _Gap, belief: Belief, sizes: Sequence[dict[_Gap, Belief]]) -> None:
-        for place, sign in enumerate(self._signs):
-            if gap >> place & 1 or self._before[place] & ~gap:
-                continue
-            after = self._observer.hear(belief, sign)
-            if after:
-                gaps, following = sizes[gap.bit_count() + 1], gap | 1 << place
-                gaps[following] = gaps.get(following, _NONE) | after
-
-    def _is_run(self, level: Mapping[_Gap, Belief]) -> bool:
-        belief = level.get(self._all, _NONE)
-        return bool(self._observer.hear(belief, Sign(AT_REST)) if belief and self._at_rest else belief)
-
-
-def with_fault(lived: Lived, fault: Sign, gap: _Gap) -> Lived:
+def with_fault(lived: Lived, fault: Sign, gap: Cut) -> Lived:
     """``lived`` with one more sign, a ``fault`` in ``gap``; its row is -1."""
     heard = lived.life.heard
     before = [place for place in range(len(heard)) if gap >> place & 1]
@@ -197,7 +159,7 @@ class _Detail:
 
     case: _Case
     fault: Sign
-    gaps: tuple[tuple[_Gap, int, int], ...]
+    gaps: tuple[tuple[Cut, int, int], ...]
     more: int
 
 
@@ -371,7 +333,7 @@ class _Search:
         """A call that does not name the message covers nothing of it where its connection broke unseen before."""
         heard = tuple(
             dataclasses.replace(each, sign=dataclasses.replace(each.sign, certainty=Certainty.IF_POSSIBLE))
-            if each.sign.name in ACKNOWLEDGING
+            if self._judge.covers(each.sign)
             and each.sign.certainty is Certainty.CERTAIN
             and self._events.message[row] != lived.message
             else each
@@ -458,7 +420,7 @@ class _Search:
         ]
         return [begin for begin, _ in spans], [end for _, end in spans]
 
-    def _between(self, low: Sequence[int], high: Sequence[int], gap: _Gap) -> tuple[int, int]:
+    def _between(self, low: Sequence[int], high: Sequence[int], gap: Cut) -> tuple[int, int]:
         """When a fault in ``gap`` happened: like a recorded one, up to :data:`EFFECT` before clients notice it."""
         first, last = self._span
         begin = max((each for place, each in enumerate(low) if gap >> place & 1), default=first)

@@ -15,22 +15,14 @@ import numpy as np
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
 from ackfsm.history_format import Event
-from ackfsm.tables import Specification
+from ackfsm.tables import Recording, Specification, When
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.life import Life
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance, Judge, untold
-from ackfsm.verify.conformance.observer import Observer, States
+from ackfsm.verify.conformance.observer import Hearing, Observer
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.signs import (
-    BROKEN,
-    CONSUMER_BROKEN,
-    DELIVERED_FLAGGED,
-    DELIVERED_SOMEHOW,
-    FAULTS,
-    SIGNS,
-    of_consumer,
-)
+from ackfsm.verify.context.signs import DELIVERED_SOMEHOW
 
 __all__ = ["matters_to_the_model", "may_be_runs"]
 
@@ -96,27 +88,25 @@ def _with_others(lived: Lived, decided: Conformance) -> Iterator[Lived]:
 
 _SESSIONS_END: Final = frozenset({Event.CLOSE, Event.RECOVER, Event.FAULT, "error"})
 
-_GIVEN_UP: Final = frozenset({Event.PROCESSED, Event.RECOVER, of_consumer(Event.ROLLBACK), of_consumer(Event.CLOSE)})
-"""What an application leaves unfinished, or a client does by itself, where a session ends."""
-
 _LAST_WORDS: Final = frozenset({Event.CONFIRMED, Event.IN_DOUBT, Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT})
 """What a process may have heard without writing it down, if it could have died."""
 
 
-def _signs_of(missing: frozenset[str]) -> frozenset[str]:
+def _signs_of(missing: frozenset[str], recording: Recording) -> frozenset[str]:
     """The signs of what may have happened unseen."""
-    signs = {sign for name in missing for sign in (name, of_consumer(name)) if sign in SIGNS}
+    lines = {*missing}
     if Event.FAULT in missing:
-        signs |= {*FAULTS, BROKEN, CONSUMER_BROKEN, *_LAST_WORDS}
-    if Event.CLOSE in missing or "error" in missing:
-        signs |= {BROKEN, CONSUMER_BROKEN}
-    if missing & {str(each) for each in _SESSIONS_END}:
-        signs |= _GIVEN_UP
+        lines |= {*_LAST_WORDS, "error"}
     if Event.DEAD_LETTERED in missing:  # what was told so had expired, or an application had rejected it
-        signs |= {Event.EXPIRED, Event.FAILED}
-    if Event.REJECTED in missing:
-        signs.add(Fault.REJECTION.value)
-    return frozenset(map(str, signs))
+        lines |= {Event.EXPIRED, Event.FAILED}
+    found = {row.name for row in recording.signs.values() if row.line in lines or row.has & lines}
+    if missing & {str(each) for each in _SESSIONS_END}:  # what an application was doing it leaves unfinished
+        found |= {row.name for row in recording.signs.values() if row.gives_back or row.when is When.LATE}
+    return frozenset(found | ({Fault.REJECTION.value} if Event.REJECTED in missing else set()))
+
+
+_SETTING: Final = frozenset({Event.EXPIRED, Event.RESEND})
+"""What may have happened only with settings of its own."""
 
 
 class _Lenient(Judge):
@@ -131,29 +121,25 @@ class _Lenient(Judge):
     ) -> None:
         super().__init__(specification, configuration, untold)
         self._missing = missing
-        self._unshown = _signs_of(missing)
+        self._unshown = _signs_of(missing, specification.recording)
 
     def anew(self) -> Judge:
         """The same with no states."""
         return _Lenient(self._specification, self._configuration, self._untold, self._missing)
 
-    def life(self, lived: Lived, *, rejected_as_told: bool = False) -> Life:
+    def hearing(self, lived: Lived) -> tuple[Life, Observer]:
         """A flag that is not shown may be set or not."""
-        life = super().life(lived, rejected_as_told=rejected_as_told)
-        if "redelivered" not in self._missing:
-            return life
-        return life.renamed(dict.fromkeys((Event.DELIVERED.value, DELIVERED_FLAGGED), DELIVERED_SOMEHOW))
+        life, observer = super().hearing(lived)
+        if "redelivered" in self._missing:
+            deliveries = (row.name for row in self._recording.signs.values() if row.line == Event.DELIVERED)
+            life = life.renamed(dict.fromkeys(deliveries, DELIVERED_SOMEHOW))
+        return life, observer
 
-    def _of_message(self, lived: Lived, names: frozenset[str]) -> Configuration:
-        own: dict[str, object] = {}
-        if self._missing & {str(Event.EXPIRED), str(Event.DEAD_LETTERED)}:
-            own["time_to_live"] = True
-        if Event.RESEND in self._missing:
-            own["resend_in_doubt"] = True
-        configuration = super()._of_message(lived, names)
-        return dataclasses.replace(configuration, **own)  # type: ignore[arg-type]
+    def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
+        """The settings of what the source cannot show are those of a message that had it."""
+        unshown = {str(event) for event in self._missing & _SETTING}
+        return super().configuration_of(lived, names | unshown)
 
-    def _made(self, network: States, *unheard: frozenset[str], together: bool, settles: bool) -> Observer:
-        return Observer(
-            network, self._specification, *unheard, together=together, settles=settles, unseen=self._unshown
-        )
+    def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
+        """With what the source cannot show unseen."""
+        return dataclasses.replace(super().heard(lived, configuration), unseen=self._unshown)

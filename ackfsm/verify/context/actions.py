@@ -7,8 +7,8 @@ import dataclasses
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history.columns import Events
-from ackfsm.history.joins import NONE, distinct_pairs, last_before
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE, distinct_pairs
 from ackfsm.history.victims import fault_lines
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
@@ -39,42 +39,37 @@ CONSUMER_FAULTS = (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS)
 """The faults that break the session of some consumer: of any, unless their lines name it."""
 
 
-def inferred_actions(events: Events) -> tuple[str, ...]:
+def inferred_actions(events: Index) -> tuple[str, ...]:
     """The optional events that ``events`` show, in the order of their names."""
     shown = {RECOVER: _recovered(events) or _closed_early(events), TAKEN_ELSEWHERE: _taken_elsewhere(events)}
     return tuple(name for name, seen in shown.items() if seen)
 
 
-def _recovered(events: Events) -> bool:
+def _recovered(events: Index) -> bool:
     """Whether a session of a delivery was recovered, rolled back or closed before the message's next delivery.
 
     A ``close`` with an ``error`` is a connection that broke, which is no will of the application.
     """
-    deliveries = events.places(Event.DELIVERED)
-    order = np.argsort(events.message[deliveries], kind="stable")
-    ordered = deliveries[order]
-    again = events.message[ordered[1:]] == events.message[ordered[:-1]]
-    before, after = ordered[:-1][again], ordered[1:][again]
     ends = np.union1d(events.places(*_RECOVERING_SESSIONS), np.setdiff1d(events.closes_of_sessions(), _broken(events)))
-    found = last_before(events.session[before], after, events.session[ends], ends)
-    explained = (found != NONE) & (ends[found] > before) if len(ends) else np.zeros(0, bool)
-    return bool(explained.any())
+    following = events.next_delivery
+    recovered = events.until(events.deliveries, session=ends) < following
+    return bool((recovered & (following != NEVER)).any())
 
 
-def _closed_early(events: Events) -> bool:
+def _closed_early(events: Index) -> bool:
     """Whether a consumer's session was closed while a message waited that another one overtook, or that never came.
 
     The consumer may have prefetched it, or have had it without a line.  Of a session that neither sent nor was
     delivered anything the queue is not known: it may be any.
     """
     closes = np.setdiff1d(events.places(Event.CLOSE), _broken(events))
-    deliveries, sends = events.places(Event.DELIVERED), events.places(*_SENDS)
-    waits = _waits(events)
-    silent = closes[~np.isin(events.session[closes], events.session[np.append(deliveries, sends)])]
-    queue, session, _ = distinct_pairs(events.queue[deliveries] + 1, events.session[deliveries] + 1)
-    own, by = _pairs_of(session, events.session[closes] + 1)
+    waits, consumed = _waits(events), _consumed(events)
+    silent = _silent(events, closes)
+    own, by = _pairs_of(consumed.session, events.session[closes])
     anywhere = dataclasses.replace(waits, queue=np.zeros_like(waits.queue))
-    return anywhere.had_by(events, np.zeros_like(silent), silent) or waits.had_by(events, queue[own], closes[by])
+    return anywhere.had_by(events, np.zeros_like(silent), silent) or waits.had_by(
+        events, consumed.queue[own], closes[by]
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -92,7 +87,7 @@ class _Waits:
     first: Ints
     last: Ints
 
-    def had_by(self, events: Events, queue: Ints, rows: Ints) -> bool:
+    def had_by(self, events: Index, queue: Ints, rows: Ints) -> bool:
         """Whether at one of ``rows`` a message of its ``queue`` waits for the process of that row, or for nobody."""
         width = np.int64(events.count_of("process") + 1)
         of = queue * width
@@ -106,23 +101,17 @@ class _Waits:
         return bool((found > 0).any())
 
 
-def _waits(events: Events) -> _Waits:
+def _waits(events: Index) -> _Waits:
     """Those of messages that others overtook, and of those that were never delivered.
 
     Of the latter not those that were refused, that came to their end, or that were sent in a transaction, which may
     have been rolled back.
     """
-    count = events.count_of("message")
-    sends, deliveries = events.places(*_SENDS), events.places(Event.DELIVERED)
-    first, last = (np.full(count, len(events), np.int64) for _ in range(2))
-    np.minimum.at(first, events.message[sends], sends)
-    np.minimum.at(last, events.message[deliveries], deliveries)
-    done = np.zeros(count, bool)
-    done[events.message[events.places(*_DONE)]] = True
-    done[events.message[sends[events.transaction[sends] != NONE]]] = True
-    queue = np.zeros(count, np.int64)
-    queue[events.message[sends]] = events.queue[sends] + 1  # that of the last one
-    waits = np.flatnonzero((first < last) & np.where(last < len(events), _overtaken(queue, first, last), ~done))
+    never = len(events)
+    first, last = (np.where(rows == NONE, never, rows) for rows in (events.first_send, events.first_delivery))
+    done = (events.first(*_DONE) != NONE) | (events.first_of(events.inside(*_SENDS)) != NONE)
+    queue = events.queue_of + 1
+    waits = np.flatnonzero((first < last) & np.where(last < never, _overtaken(queue, first, last), ~done))
     process = np.append(events.process, NONE)[last] + 1
     return _Waits(queue[waits], process[waits], first[waits], last[waits])
 
@@ -137,7 +126,7 @@ def _overtaken(queue: Ints, first: Ints, last: Ints) -> Mask:
     return found
 
 
-def given_back_beside(events: Events, *, thrown: bool) -> bool:
+def given_back_beside(events: Index, *, thrown: bool) -> bool:
     """Whether a session gave back what it had, or may have had, between two deliveries of another one from its queue.
 
     That is where it was recovered, rolled back or closed, or, if ``thrown``, where its listener threw.  What it had
@@ -145,18 +134,37 @@ def given_back_beside(events: Events, *, thrown: bool) -> bool:
     have consumed from any queue.
     """
     ends = np.setdiff1d(events.places(*_RECOVERING, *([Event.FAILED] if thrown else [])), _broken(events))
-    deliveries = events.places(Event.DELIVERED)
-    queue, session, last = distinct_pairs(events.queue[deliveries] + 1, events.session[deliveries] + 1)
-    *_, from_end = distinct_pairs(events.queue[deliveries[::-1]] + 1, events.session[deliveries[::-1]] + 1)
-    first, last = deliveries[::-1][from_end], deliveries[last]
-    busy = np.union1d(session, events.session[events.places(*_SENDS)] + 1)
-    of_silent = ends[~np.isin(events.session[ends] + 1, busy)]
+    consumed, of_silent = _consumed(events), _silent(events, ends)
+    queue, first, last = consumed.queue, consumed.first, consumed.last
     if (_going_on(np.zeros_like(queue), first, last, np.zeros_like(of_silent), of_silent) > 0).any():
         return True
-    own, by = _pairs_of(session, events.session[ends] + 1)
+    own, by = _pairs_of(consumed.session, events.session[ends])
     at = ends[by]
     others = _going_on(queue, first, last, queue[own], at) - ((first[own] < at) & (at < last[own]))
     return bool((others > 0).any())
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class _Consumed:
+    """For each queue (from 1 on; 0: none) and session that was delivered something from it the first and last row."""
+
+    queue: Ints
+    session: Ints
+    first: Ints
+    last: Ints
+
+
+def _consumed(events: Index) -> _Consumed:
+    rows = events.deliveries
+    queue, session, last = distinct_pairs(events.queue[rows] + 1, events.session[rows])
+    *_, first = distinct_pairs(events.queue[rows[::-1]] + 1, events.session[rows[::-1]])
+    return _Consumed(queue, session, rows[::-1][first], rows[last])
+
+
+def _silent(events: Index, rows: Ints) -> Ints:
+    """Those of ``rows`` whose session neither sent nor was delivered anything."""
+    busy = events.session[np.append(events.sends, events.deliveries)]
+    return np.asarray(rows[~np.isin(events.session[rows], busy)])
 
 
 def _pairs_of(values: Ints, wanted: Ints) -> tuple[Ints, Ints]:
@@ -176,9 +184,9 @@ def _going_on(queue: Ints, first: Ints, last: Ints, of: Ints, at: Ints) -> Ints:
     return np.asarray(begun - ended)
 
 
-def _taken_elsewhere(events: Events) -> bool:
+def _taken_elsewhere(events: Index) -> bool:
     """Whether a process was delivered from a queue after the session of another process that consumed from it broke."""
-    deliveries = events.places(Event.DELIVERED)
+    deliveries = events.deliveries
     queue, process, last = distinct_pairs(events.queue[deliveries] + 1, events.process[deliveries])
     end = _breaks(events)[process]
     return bool((end < _last_of_others(queue, deliveries[last])).any())
@@ -197,23 +205,22 @@ def _last_of_others(queue: Ints, last: Ints) -> Ints:
     return others
 
 
-def _breaks(events: Events) -> Ints:
+def _breaks(events: Index) -> Ints:
     """When a session of each process first broke: its own ``close`` with an ``error``, or a fault that may be its."""
-    broken = _broken(events)[::-1]
-    first = np.full(events.count_of("process"), len(events), np.int64)
-    first[events.process[broken]] = broken  # the last assignment wins
-    for fault in fault_lines(events, _faults(events), events.places(Event.DELIVERED)):
+    broken = events.first_of(_broken(events), "process")
+    first = np.where(broken == NONE, len(events), broken)
+    for fault in fault_lines(events, _faults(events), events.deliveries):
         whose = sorted(fault.victims) or slice(None)
         first[whose] = np.minimum(first[whose], fault.moment[0])
     return first
 
 
-def _broken(events: Events) -> Ints:
+def _broken(events: Index) -> Ints:
     closes = events.places(Event.CLOSE)
     return np.asarray(closes[events.errs[closes] == 1])
 
 
-def _faults(events: Events) -> Ints:
+def _faults(events: Index) -> Ints:
     faults = events.places(Event.FAULT)
     kinds = [VOCABULARY["fault"].index(fault) for fault in CONSUMER_FAULTS]
     return np.asarray(faults[np.isin(events.fault[faults], kinds)])

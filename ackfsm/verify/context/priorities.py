@@ -7,7 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
 from ackfsm.history.queues import Configurations
 from ackfsm.tables import Constant, Specification
 
@@ -19,12 +20,13 @@ _DEFAULT: Final = "default priority"
 _WHERE_IT_IS_NOT_SAID: Final = "jms"
 
 
-def with_priorities(events: Events, configurations: Configurations, specification: Specification) -> Events:
+def with_priorities(events: Index, configurations: Configurations, specification: Specification) -> Index:
     """``events`` with the default for each priority that is not told, if some are told."""
     if (events.priority == ABSENT).all():
         return events
     defaults = [_default(each.profile if each else None, specification) for each in configurations.distinct()]
-    of_rows = np.array(defaults)[configurations.numbers(events.names["queue"])[events.queue]]
+    queue = np.append(events.queue_of, ABSENT)[events.message]
+    of_rows = np.array(defaults)[configurations.numbers(events.names["queue"])[queue]]
     return dataclasses.replace(events, priority=np.where(events.priority == ABSENT, of_rows, events.priority))
 
 

@@ -1,51 +1,19 @@
-"""What a line of a history says of one message, and which events of the tables it may be.
-
-A *sign* is what the observer of a message hears.  Which events of the network leave it is read from the column ``line``
-of ``spec/events.yaml``; how sure it is that the event happened to the message is said by whoever makes the sign.
-"""
+"""What a line of a history says of one message: the signs of ``spec/recording.yaml``, and their codes in arrays."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from enum import IntEnum
-from types import MappingProxyType
+from collections.abc import Callable, Iterable
 
-from ackfsm.history_format import Event, Outcome
-from ackfsm.tables import Specification
-from ackfsm.terms import Fault
+import numpy as np
 
-__all__ = [
-    "ACKNOWLEDGING",
-    "AT_REST",
-    "BOTH",
-    "BROKEN",
-    "CALLS",
-    "CIRCUMSTANCES",
-    "CONSUMER_BROKEN",
-    "CONSUMER_CLOSED",
-    "DELIVERED_FLAGGED",
-    "DELIVERED_SOMEHOW",
-    "FAILED_WITH",
-    "FAULTS",
-    "SESSION_ENDS",
-    "SIGNS",
-    "Certainty",
-    "Sign",
-    "events_of_signs",
-    "of_consumer",
-]
+from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.tables import Certainty, SignRow, Specification, When
+from ackfsm.terms import Configuration
 
-
-class Certainty(IntEnum):
-    """How sure it is that the event of a sign happened to the message."""
-
-    CERTAIN = 0
-    """It happened."""
-    IF_POSSIBLE = 1
-    """It happened if it was possible: the line is written whether there was anything to do or not."""
-    PERHAPS = 2
-    """It may have happened to this message, or to others only."""
+__all__ = ["AT_REST", "BOTH", "DELIVERED_SOMEHOW", "Sign", "Signs", "lines_of"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -53,7 +21,7 @@ class Sign:
     """One thing that the observer hears.
 
     Attributes:
-        name: one of :data:`SIGNS`.
+        name: that of a row of ``spec/recording.yaml``.
         consumer: the number of the consumer, from 1 on in the order in which the message met them; 0: of no consumer.
         certainty: how sure it is that it happened to the message.
         of: the messages of a pair that it is of, as bits (1, 2, :data:`BOTH`); 0: of none more than of another.
@@ -72,92 +40,70 @@ class Sign:
 BOTH = 3
 """Of the first message of a pair and of the second."""
 
-
-CALLS = frozenset({Event.SEND, Event.RESEND, Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK, Event.RECOVER})
-"""What is written before it takes effect; every other line is written after what it tells of."""
-
-ACKNOWLEDGING = frozenset({Event.ACKNOWLEDGE.value, Event.ACKNOWLEDGED.value, Event.ACK_IN_DOUBT.value})
-"""A call that acknowledges, and the answers to it."""
-
-FAULTS = tuple(fault.value for fault in Fault)
-
 AT_REST = "at rest"
 """Nothing more happened to the message: its queue was seen drained after its last send."""
-
-DELIVERED_FLAGGED = "delivered, flagged"
 
 DELIVERED_SOMEHOW = "delivered, flagged or not"
 """A delivery of one of two messages: its flag is a matter of that message alone."""
 
-BROKEN = "broken connection"
-"""``close`` with an ``error``: a connection was found broken."""
 
-FAILED_WITH = {outcome: f"failed, {outcome}" for outcome in Outcome}
-"""``failed`` with an ``outcome``, which tells of one event alone."""
+class Signs:
+    """The signs, with the codes that stand for them in arrays: their places in the table."""
 
-_TOLD_BY_BOTH = frozenset(
-    {Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE}
-)
-"""Lines of producers and of consumers alike, which are different events of the tables."""
+    def __init__(self, rows: Iterable[SignRow]) -> None:
+        self.rows = tuple(rows)
+        self.names = tuple(row.name for row in self.rows)
+        self._codes = {name: code for code, name in enumerate(self.names)}
 
-_NO_SIGNS = frozenset({Event.FAULT, Event.RECOVERED, Event.DRAINED, Event.BEGIN, Event.WAITING, Event.DEPTH})
-_NO_SIGNS |= {Event.PREPARE, Event.PREPARED}
+    @classmethod
+    def of(cls, specification: Specification, configuration: Configuration) -> Signs:
+        """The signs of histories with this configuration."""
+        environment = specification.environment(configuration)
+        rows = specification.recording.signs.values()
+        return cls(
+            row if row.late_where.holds(environment) else dataclasses.replace(row, when=When.AFTER) for row in rows
+        )
 
+    def __len__(self) -> int:
+        return len(self.rows)
 
-def of_consumer(line: str) -> str:
-    """The sign of a ``line`` that both sides write, as a consumer's."""
-    return f"consumer's {line}"
+    def code(self, name: str) -> int:
+        """The code of the sign of that name."""
+        return self._codes[name]
 
+    def of_lines(self, *lines: str) -> tuple[int, ...]:
+        """The codes of the signs of these lines."""
+        return self.those(lambda row: row.line in lines)
 
-CONSUMER_BROKEN = of_consumer(BROKEN)
-
-CONSUMER_CLOSED = "close of a consumer"
-"""``close`` of one consumer, whose session goes on."""
-
-SIGNS = (
-    *(event.value for event in Event if event not in _NO_SIGNS),
-    DELIVERED_FLAGGED,
-    DELIVERED_SOMEHOW,
-    *FAILED_WITH.values(),
-    *(of_consumer(event.value) for event in Event if event in _TOLD_BY_BOTH),
-    BROKEN,
-    CONSUMER_BROKEN,
-    CONSUMER_CLOSED,
-    *FAULTS,
-    AT_REST,
-)
-"""The names of all signs; the place of a name is its code."""
-
-SESSION_ENDS = frozenset(
-    {Event.RECOVER.value, *(of_consumer(event) for event in (Event.ROLLBACK, Event.ROLLED_BACK, Event.CLOSE))}
-)
-"""What gives back the messages of a session."""
-
-CIRCUMSTANCES = frozenset({*FAULTS, BROKEN, CONSUMER_BROKEN, CONSUMER_CLOSED}) | SESSION_ENDS
-"""What happens around a message and may explain what became of it: faults, and sessions that end or start over."""
-
-_BREAKS = MappingProxyType({BROKEN: Fault.PRODUCER_LINK_LOSS, CONSUMER_BROKEN: Fault.CONSUMER_LINK_LOSS})
+    def those(self, chosen: Callable[[SignRow], bool]) -> tuple[int, ...]:
+        """The codes of the signs whose rows are ``chosen``."""
+        return tuple(code for code, row in enumerate(self.rows) if chosen(row))
 
 
-def events_of_signs(specification: Specification) -> Mapping[str, frozenset[str]]:
-    """For each sign the names of the events that it may be, as ``spec/events.yaml`` says."""
-    found: dict[str, set[str]] = {name: set() for name in SIGNS}
-    for event in specification.events.values():
-        lines = [_told(event.line)] if event.line and not event.repairs else []
-        for name in (*lines, *event.also):
-            found[of_consumer(name) if name in _TOLD_BY_BOTH and event.per.of_consumer else name].add(event.name)
-    found[DELIVERED_SOMEHOW] = found[Event.DELIVERED.value] | found[DELIVERED_FLAGGED]
-    for fault in FAULTS:
-        found[fault].add(fault)
-    for sign, fault in _BREAKS.items():
-        found[sign].add(fault)
-    return MappingProxyType({name: frozenset(events) for name, events in found.items()})
+def lines_of(events: Events, row: SignRow) -> Ints:
+    """The rows of ``events`` that are lines of this sign, ascending."""
+    places = events.places(Event(row.line))
+    for field, values in row.fields.items():
+        places = places[np.isin(_column(events, field)[places], [_coded(field, value) for value in values])]
+    if row.has:
+        places = places[np.any([_is_there(events, field)[places] for field in row.has], axis=0)]
+    for field in row.lacks:
+        places = places[~_is_there(events, field)[places]]
+    if row.undone is not None:
+        undone = events.transaction[events.places(Event.ROLLED_BACK)]
+        places = places[np.isin(events.transaction[places], undone) == row.undone]
+    return np.asarray(places, np.int64)
 
 
-def _told(line: Mapping[str, object]) -> str:
-    """The sign of a ``line``."""
-    if line.get("redelivered"):
-        return DELIVERED_FLAGGED
-    if "of" in line:
-        return CONSUMER_CLOSED
-    return FAILED_WITH[Outcome(str(line["outcome"]))] if "outcome" in line else str(line["event"])
+def _column(events: Events, field: str) -> Ints:
+    column: Ints = getattr(events, field)
+    return column == 1 if field == "redelivered" else column  # a delivery that does not say so is not flagged
+
+
+def _coded(field: str, value: object) -> int:
+    return VOCABULARY[field].index(str(value)) if field in VOCABULARY else int(bool(value))
+
+
+def _is_there(events: Events, field: str) -> Mask:
+    """Which rows have the ``field``."""
+    return np.asarray(events.errs == 1 if field == "error" else getattr(events, field) != ABSENT, np.bool_)

@@ -16,12 +16,10 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import NEVER, covering_acks, first_covering_ack
-from ackfsm.history.joins import NONE
-from ackfsm.history.observables import Observable
-from ackfsm.history.queues import queue_of_messages
-from ackfsm.history.sends import Sends, sends_of
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE, number_pairs
 from ackfsm.history_format import Event
+from ackfsm.verify.counting.observables import Observable, covering_acks
 
 __all__ = ["LEVELS", "MOST_BINS", "MOST_GROUPS", "Bins", "By", "Grouped", "Series", "bins_of", "width_of"]
 
@@ -97,12 +95,15 @@ class Grouped:
 
     def summed(self, bins: Ints) -> Grouped:
         """With these bins instead of its own; what falls together is added."""
-        columns = np.stack([self.group, self.series, bins])
-        distinct, which = np.unique(columns, axis=1, return_inverse=True)
-        count = np.bincount(which.ravel(), weights=self.count, minlength=distinct.shape[1]).astype(np.int64)
-        kept = count != 0
-        group, series, its_bin = distinct[:, kept]
-        return Grouped(group, series, its_bin, count[kept], self.names)
+        if not len(bins):
+            return self
+        first = int(bins.min())
+        shape = (len(self.names), len(Series), int(bins.max()) - first + 1)
+        flat = np.ravel_multi_index((self.group, self.series, bins - first), shape)
+        count = np.bincount(flat, weights=self.count).astype(np.int64)
+        found = np.flatnonzero(count)
+        group, series, its_bin = np.unravel_index(found, shape)
+        return Grouped(group, series, its_bin + first, count[found], self.names)
 
     @staticmethod
     def merged(parts: Sequence[Grouped]) -> Grouped | None:
@@ -181,19 +182,8 @@ class Bins:
         )
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Points:
-    """When something was counted: in which series, of which message, in which session; ``by`` 1, or -1 at an end."""
-
-    series: Series
-    t: Ints
-    message: Ints
-    session: Ints
-    by: int = 1
-
-    def of(self, messages: Mask) -> _Points:
-        chosen = messages[self.message]
-        return _Points(self.series, self.t[chosen], self.message[chosen], self.session[chosen], self.by)
+_Points: TypeAlias = tuple[Ints, Ints, Ints, Ints, Ints]
+"""Of what was counted the series, the time, the message and the session of each; 1, or -1 where it ends."""
 
 
 def bins_of(events: Events, messages: Mask | None = None) -> Bins:
@@ -206,104 +196,70 @@ def bins_of(events: Events, messages: Mask | None = None) -> Bins:
     """
     begun, ended = int(events.t.min()), int(events.t.max())
     width = width_of(begun, ended)
-    points = list(_points(events))
-    chosen = points if messages is None else [each.of(messages) for each in points]
-    counts = _counted(events, chosen, width)
+    index = Index.of(events)
+    chosen = np.ones(index.count_of("message"), bool) if messages is None else messages
+    handed = index.deliveries[chosen[index.message[index.deliveries]]]
     return Bins(
         begun=begun,
         ended=ended,
         width=width,
-        counts=counts,
-        consumers=_consumers(events, messages),
-        processed=bool(len(events.places(*_DONE))),
+        counts=_counted(index, chosen, width),
+        consumers={_queue_name(index, queue): names for queue, names in index.consumers(handed).items()},
+        processed=bool(len(index.places(*_DONE))),
     )
 
 
-def _points(events: Events) -> Iterator[_Points]:
-    sends, deliveries = events.places(Event.SEND, Event.RESEND), events.places(Event.DELIVERED)
+def _points(events: Index) -> Iterator[_Points]:
+    sends, deliveries = events.sends, events.deliveries
     yield _at(events, Series.SENT, sends)
     yield _at(events, Series.CONFIRMED, events.places(Event.CONFIRMED))
-    commits = events.places(Event.COMMITTED)
-    yield _covered(events, Series.CONFIRMED, sends, first_covering_ack(events.transaction, sends, commits, commits))
+    committed = events.until(sends, transaction=events.places(Event.COMMITTED))
+    yield _at(events, Series.CONFIRMED, sends, committed)
     yield _at(events, Series.DELIVERED, deliveries)
     acks = dict(covering_acks(events))
     first = np.minimum(acks[Observable.ACKNOWLEDGE], acks[Observable.ACKNOWLEDGED])
-    yield _covered(events, Series.ACKNOWLEDGED, deliveries, first)
-    yield from _unanswered(events, sends_of(events))
-    yield from _waiting(events)
-    yield from _in_hand(events)
+    yield _at(events, Series.ACKNOWLEDGED, deliveries, first)
+    plain = events.plain_sends
+    yield from _open(events, Series.UNANSWERED, plain.place, plain.outcome)
+    sent, over = events.first_send, events.first(Event.DELIVERED, *_GONE)
+    waiting = (sent != NONE) & ((over == NONE) | (over > sent))
+    yield from _open(events, Series.WAITING, sent[waiting], np.where(over == NONE, NEVER, over)[waiting])
+    yield from _open(events, Series.IN_HAND, *_in_hand(events))
 
 
-def _at(events: Events, series: Series, rows: Ints) -> _Points:
-    return _Points(series, events.t[rows], events.message[rows], events.session[rows])
+def _at(events: Index, series: Series, rows: Ints, when: Ints | None = None) -> _Points:
+    """What is told by these rows, or of them when an act covers them."""
+    when = rows if when is None else when
+    rows, when = rows[when != NEVER], when[when != NEVER]
+    number = np.full(len(rows), _NUMBER[series])
+    return number, events.t[when], events.message[rows], events.session[rows], np.ones(len(rows), np.int64)
 
 
-def _covered(events: Events, series: Series, members: Ints, acts: Ints) -> _Points:
-    """Those of ``members`` that an act covers, when that was."""
-    found = acts != NEVER
-    its = members[found]
-    return _Points(series, events.t[acts[found]], events.message[its], events.session[its])
-
-
-def _open(events: Events, series: Series, begins: Ints, ends: Ints) -> Iterator[_Points]:
-    """From a row to another (:data:`NONE`: it stays open), which does not come earlier, whatever its clock says."""
+def _open(events: Index, series: Series, begins: Ints, ends: Ints) -> Iterator[_Points]:
+    """From a row to another (:data:`NEVER`: it stays open), which does not come earlier, whatever its clock says."""
     yield _at(events, series, begins)
-    over = ends != NONE
-    its = begins[over]
-    t = np.maximum(events.t[its], events.t[ends[over]])
-    yield _Points(series, t, events.message[its], events.session[its], -1)
+    number, t, message, session, one = _at(events, series, begins, ends)
+    yield number, np.maximum(t, events.t[begins[ends != NEVER]]), message, session, -one
 
 
-def _unanswered(events: Events, sends: Sends) -> Iterator[_Points]:
-    yield from _open(events, Series.UNANSWERED, sends.place, sends.outcome)
-
-
-def _waiting(events: Events) -> Iterator[_Points]:
-    sent = _first(events, Event.SEND, Event.RESEND)
-    over = _first(events, Event.DELIVERED, Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)
-    its = np.flatnonzero((sent != NONE) & ((over == NONE) | (over > sent)))
-    yield from _open(events, Series.WAITING, sent[its], over[its])
-
-
-def _first(events: Events, *kinds: Event) -> Ints:
-    """For each message the first row of these events, :data:`NONE` without one."""
-    found = np.full(events.count_of("message"), NONE, np.int64)
-    rows = events.places(*kinds)[::-1]
-    found[events.message[rows]] = rows  # the last assignment wins
-    return found
-
-
-def _in_hand(events: Events) -> Iterator[_Points]:
+def _in_hand(events: Index) -> tuple[Ints, Ints]:
     """From the first delivery after an end, or the first at all, to the next end; the last ends are for good."""
-    rows = events.places(Event.DELIVERED, *_DONE, *_GONE)
-    rows = rows[np.argsort(events.message[rows], kind="stable")]
-    message, delivered = events.message[rows], events.event[rows] == _CODE[Event.DELIVERED]
-    gone = _first(events, *_GONE)[message]
-    delivered &= (gone == NONE) | (rows < gone)
-    new = np.append(True, message[1:] != message[:-1])[: len(rows)]
-    before = np.append(False, delivered[:-1])[: len(rows)] & ~new
-    begins = np.flatnonzero(delivered & ~before)
-    closes = np.append(np.flatnonzero(before & ~delivered), len(rows))
-    following = closes[np.searchsorted(closes, begins)]
-    ends = np.append(rows, NONE)[following]
-    same = np.append(message, ABSENT)[following] == message[begins]
-    yield from _open(events, Series.IN_HAND, rows[begins], np.where(same, ends, NONE))
+    gone = events.first(*_GONE)[events.message[events.deliveries]]
+    rows = events.deliveries[(gone == NONE) | (events.deliveries < gone)]
+    end = events.until(rows, message=events.places(*_DONE, *_GONE))
+    _, first = np.unique(number_pairs(events.message[rows], np.minimum(end, len(events))), return_index=True)
+    return rows[first], end[first]
 
 
 _DONE: Final = (Event.PROCESSED, Event.FAILED)
 _GONE: Final = (Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)
-_CODE: Final = {event: place for place, event in enumerate(Event)}
 
 
-def _counted(events: Events, points: Sequence[_Points], width: int) -> Mapping[By, Grouped]:
-    queues, sessions = queue_of_messages(events), events.count_of("session")
-    t, message, session = (
-        np.concatenate([np.empty(0, np.int64), *(getattr(each, name) for each in points)])
-        for name in ("t", "message", "session")
-    )
-    series = np.concatenate([np.full(len(each.t), _NUMBER[each.series]) for each in points])
-    sign = np.concatenate([np.full(len(each.t), each.by) for each in points])
-    queue = queues[message] + 1 if len(message) else message
+def _counted(events: Index, messages: Mask, width: int) -> Mapping[By, Grouped]:
+    columns = [np.concatenate(each) for each in zip(*_points(events), strict=True)]
+    series, t, message, session, sign = (each[messages[columns[2]]] for each in columns)
+    queue = events.queue_of[message] + 1
+    sessions = events.count_of("session")
     found = {}
     for by, key in (
         (By.ALL, np.zeros(len(t), np.int64)),
@@ -311,28 +267,11 @@ def _counted(events: Events, points: Sequence[_Points], width: int) -> Mapping[B
         (By.SESSION, session),
         (By.PAIR, queue * sessions + session),
     ):
-        counted = _grouped(key, series, t // width, sign)
-        if counted is not None:
-            group, its_series, its_bin, count, keys = counted
+        keys, group = _distinct(key)
+        if len(keys) <= MOST_GROUPS:
             names = tuple(_name(events, by, each) for each in keys.tolist())
-            found[by] = Grouped(group, its_series, its_bin, count, names)
+            found[by] = Grouped(group, series, t, sign, names).summed(t // width)
     return found
-
-
-def _grouped(key: Ints, series: Ints, bins: Ints, sign: Ints) -> tuple[Ints, Ints, Ints, Ints, Ints] | None:
-    """The counts that are not 0 with their group, series and bin, and the key of each group; ``None`` of too many."""
-    keys, group = _distinct(key)
-    if len(keys) > MOST_GROUPS:
-        return None
-    if not len(keys):
-        return keys, keys, keys, keys, keys
-    first = int(bins.min())
-    shape = (len(keys), len(Series), int(bins.max()) - first + 1)
-    flat = np.ravel_multi_index((group, series, bins - first), shape)
-    count = np.bincount(flat, weights=sign, minlength=1).astype(np.int64)
-    found = np.flatnonzero(count)
-    its_group, its_series, its_bin = np.unravel_index(found, shape)
-    return its_group, its_series, its_bin + first, count[found], keys
 
 
 _LOOKED_UP: Final = 1 << 22
@@ -347,24 +286,13 @@ def _distinct(key: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(present), (np.cumsum(present) - 1)[key]
 
 
-def _name(events: Events, by: By, key: int) -> Group:
+def _name(events: Index, by: By, key: int) -> Group:
     if by is By.ALL:
         return None, None
-    if by is By.SESSION:
-        return None, str(events.names["session"][key])
     queue, session = (key, None) if by is By.QUEUE else divmod(key, events.count_of("session"))
-    name = str(events.names["queue"][queue - 1]) if queue else ""
+    name = None if by is By.SESSION else _queue_name(events, queue - 1)
     return name, None if session is None else str(events.names["session"][session])
 
 
-def _consumers(events: Events, messages: Mask | None) -> Mapping[str, frozenset[str]]:
-    rows = events.places(Event.DELIVERED)
-    rows = rows if messages is None else rows[messages[events.message[rows]]]
-    width = np.int64(events.count_of("process"))
-    pairs = np.unique((events.queue[rows].astype(np.int64) + 1) * width + events.process[rows])
-    found: dict[str, set[str]] = {}
-    for pair in pairs.tolist():
-        queue, process = divmod(pair, int(width))
-        name = str(events.names["queue"][queue - 1]) if queue else ""
-        found.setdefault(name, set()).add(str(events.names["process"][process]))
-    return {queue: frozenset(names) for queue, names in found.items()}
+def _queue_name(events: Index, queue: int) -> str:
+    return "" if queue == ABSENT else str(events.names["queue"][queue])

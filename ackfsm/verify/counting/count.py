@@ -6,25 +6,52 @@ Each is counted to the letter of its definition, from the events in the order of
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.joins import NONE, at, distinct_pairs, first_covering, number_pairs
-from ackfsm.history.quiescence import Quiescence
-from ackfsm.history.sends import Sends
-from ackfsm.history_format import Event
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index, Quiescence
+from ackfsm.history.joins import NONE, distinct_pairs, number_pairs
+from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.terms import Fault
+from ackfsm.verify.counting.observables import covering_acks
 
 __all__ = [
     "Halved",
+    "Prefetch",
     "count_regressions",
+    "ends_of",
     "halved_transactions",
     "over_delivered",
+    "prefetch_overruns",
     "reordered",
     "torn_transactions",
     "window_overruns",
 ]
+
+_ENDS = (Event.EXPIRED, Event.DEAD_LETTERED)
+
+
+_OF_ITS_MESSAGE = (Event.DELIVERED, Event.FAILED, Event.LEASE_EXPIRED, Event.EXPIRED, Event.DEAD_LETTERED)
+_OF_ITS_TRANSACTION = (Event.COMMIT, Event.ROLLBACK)
+_OF_ITS_SESSION = (Event.COMMIT, Event.ROLLBACK, Event.RECOVER, Event.CLOSE)
+"""The events after which a delivery is no longer open, beside the acknowledgements that cover it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prefetch:
+    """What bounds the deliveries that are open.
+
+    Attributes:
+        bound: how many a consumer may have.
+        interruptions: the faults after which nobody can say by which connection a delivery came: some messages were
+            prefetched before, and the broker has begun to count anew.
+    """
+
+    bound: int
+    interruptions: frozenset[Fault]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -39,50 +66,91 @@ class Halved:
     row: Ints
 
 
-def reordered(events: Events, *, in_one_session: bool = False) -> Ints:
+def reordered(events: Index, *, in_one_session: bool = False) -> Ints:
     """The messages that came after a later-sent one, neither a repetition.
 
     Of messages that were never resent and whose first delivery is unflagged: those that were first delivered in a
     session after a later-sent one of the same producer, queue, delivery mode and priority; with ``in_one_session``
     those of which one was sent in the same session, which alone has an order.
     """
-    count = events.count_of("message")
-    sent = _first(events, count, Event.SEND, Event.RESEND)
-    delivered = _first(events, count, Event.DELIVERED)
-    eligible = (sent != NONE) & (delivered != NONE) & (_first(events, count, Event.RESEND) == NONE)
+    sent, delivered = events.first_send, events.first_delivery
+    eligible = (sent != NONE) & (delivered != NONE) & (events.first(Event.RESEND) == NONE)
     eligible &= events.redelivered[delivered] == 0
     message = np.flatnonzero(eligible)
     message = message[np.argsort(delivered[message], kind="stable")]
     send, delivery = sent[message], delivered[message]
-    lane = number_pairs(events.session[delivery], events.process[send])
+    lane = number_pairs(number_pairs(events.session[delivery], events.process[send]), events.kind_of[message])
     if in_one_session:
         lane = number_pairs(lane, events.session[send])
-    for column in (events.queue, events.delivery_mode, events.priority):
-        lane = number_pairs(lane, column[send])
     order = np.argsort(lane, kind="stable")
     keys = lane[order] * len(events) + send[order]
     return np.unique(message[order[keys < np.maximum.accumulate(keys)]])
 
 
-def window_overruns(events: Events, sends: Sends, window: int, within: Mask) -> Ints:
+def window_overruns(events: Index, window: int, within: Mask) -> Ints:
     """The messages that were sent while ``window`` sends of their session were open, of messages ``within`` a window.
 
     A send is open until an outcome of its message, the close of its session or the crash that leaves it without.
     """
-    sends = sends.of(within[events.message[sends.place]])
-    closes = events.places(Event.CLOSE)
-    session = events.session[sends.place]
-    closed = at(closes, first_covering(session, sends.place, events.session[closes], closes), NONE)
-    never = len(events)
-    end = np.min([np.where(each == NONE, never, each) for each in (sends.outcome, sends.crash, closed)], axis=0)
-    width = np.int64(never + 1)
-    now = session * width + sends.place
-    opened = np.searchsorted(np.sort(now), now)
-    gone = np.searchsorted(np.sort(session * width + end), now)
-    return np.unique(events.message[sends.place[opened - gone >= window]])
+    sends = events.plain_sends
+    within = within[events.message[sends.place]]
+    place, end = sends.place[within], sends.end[within]
+    return np.unique(events.message[place[opened(events.session[place], place, end) >= window]])
 
 
-def torn_transactions(events: Events, rest: Quiescence, messages: Mask) -> tuple[Ints, bool]:
+def opened(lane: Ints, begin: Ints, end: Ints) -> Ints:
+    """How many of its lane were open when each began, of what is open from one row to another; NEVER: for good."""
+    until = np.maximum(end, begin + 1)  # what is over at once was open after those before it had begun
+    width = np.int64(begin.max(initial=0) + 2)
+    now = lane * width + begin
+    before = np.searchsorted(np.sort(now), now)
+    return np.asarray(before - np.searchsorted(np.sort(lane * width + np.minimum(until, width - 1)), now, "right"))
+
+
+def prefetch_overruns(events: Index, prefetch: Prefetch, messages: Mask) -> Ints:
+    """Those of ``messages`` that came while ``prefetch.bound`` deliveries of them in that session and queue were open.
+
+    The bound is one of the broker's, of which a history sees only the far end, so whatever may have freed a place there
+    is taken to have done so as early as it can (:func:`ends_of`).  What two queues send to one session is counted
+    apart, as a session may have a consumer on each.  Only deliveries that came by one connection for certain are
+    counted together: those of messages that were sent and delivered between the same two interruptions, or repairs of
+    one.
+    """
+    delivered = events.deliveries
+    era = _eras(events, delivered, prefetch)
+    sent = np.maximum(events.first(Event.SEND), 0)  # the first row of all where that is not told
+    counted = era == _eras(events, sent[events.message[delivered]], prefetch)
+    counted &= messages[events.message[delivered]]
+    place = delivered[counted]
+    lane = number_pairs(number_pairs(events.session[place], events.queue[place]), events.consumer[place])
+    lane = number_pairs(lane, era[counted])
+    return np.unique(events.message[place[opened(lane, place, ends_of(events)[counted]) >= prefetch.bound]])
+
+
+def ends_of(events: Index) -> Ints:
+    """The row from which each delivery is no longer open.
+
+    That is a call that acknowledges, commits, rolls back, recovers or closes; an answer without a call; a failure of
+    the message, its end, or another delivery of it.
+    """
+    ends = events.until(
+        events.deliveries,
+        message=events.places(*_OF_ITS_MESSAGE),
+        transaction=events.places(*_OF_ITS_TRANSACTION),
+        session=events.places(*_OF_ITS_SESSION),
+    )
+    return functools.reduce(np.minimum, (acts for _, acts in covering_acks(events)), ends)
+
+
+def _eras(events: Index, places: Ints, prefetch: Prefetch) -> Ints:
+    """How many interruptions, and repairs of one, there were before each row."""
+    kinds = [VOCABULARY["fault"].index(fault) for fault in prefetch.interruptions]
+    moments = events.places(Event.FAULT, Event.RECOVERED)
+    eras: Ints = np.searchsorted(moments[np.isin(events.fault[moments], kinds)], places)
+    return eras
+
+
+def torn_transactions(events: Index, rest: Quiescence, messages: Mask) -> tuple[Ints, bool]:
     """The transactions of which a part took effect, and whether every one of ``messages`` could be judged.
 
     Of those at rest: some but not all of the sends were delivered (or expired, or were dead-lettered),
@@ -90,17 +158,14 @@ def torn_transactions(events: Events, rest: Quiescence, messages: Mask) -> tuple
     expired was not consumed either, even if it was delivered later: from what a client had before its connection broke.
     A message that was sent again is left out of the consumed ones: that it came again may be its second copy.
     """
-    count = events.count_of("message")
-    ended = _last(events, count, Event.EXPIRED, Event.DEAD_LETTERED) != NONE
-    came = _last(events, count, Event.DELIVERED, Event.EXPIRED, Event.DEAD_LETTERED)
-    sends = _inside(events, Event.SEND, Event.RESEND)
+    ended = events.last(*_ENDS) != NONE
+    came = events.last(Event.DELIVERED, *_ENDS)
+    sends = events.inside(Event.SEND, Event.RESEND)
     transaction, message, _ = distinct_pairs(events.transaction[sends], events.message[sends])
     torn_sends = _partly(events, transaction, came[message] != NONE, rest.judged[message])
     doubt = _in_doubt(events)
-    resent = np.zeros(count, np.bool_)
-    resent[events.message[events.places(Event.RESEND)]] = True
-    taken = _inside(events, Event.DELIVERED)
-    taken = taken[~resent[events.message[taken]]]
+    taken = events.inside(Event.DELIVERED)
+    taken = taken[events.first(Event.RESEND)[events.message[taken]] == NONE]
     transaction, message, last = distinct_pairs(events.transaction[taken], events.message[taken])
     doubtful = doubt[transaction] != NONE
     transaction, message, delivery = transaction[doubtful], message[doubtful], taken[last[doubtful]]
@@ -110,19 +175,17 @@ def torn_transactions(events: Events, rest: Quiescence, messages: Mask) -> tuple
     return np.union1d(torn_sends, torn_acks), bool(complete)
 
 
-def halved_transactions(events: Events, rest: Quiescence) -> Halved:
+def halved_transactions(events: Index, rest: Quiescence) -> Halved:
     """The transactions in doubt that both sent and consumed, of which one side took effect and the other did not.
 
     That is no ``torn_transaction`` to the letter, for which each side is looked at by itself.  Either what was consumed
     came again although what was sent came, or at rest neither did.  Messages that were sent again tell nothing.
     """
-    count, doubt = events.count_of("message"), _in_doubt(events)
-    resent = np.zeros(count, np.bool_)
-    resent[events.message[events.places(Event.RESEND)]] = True
-    came = _last(events, count, Event.DELIVERED, Event.EXPIRED, Event.DEAD_LETTERED)
+    doubt, resent = _in_doubt(events), events.first(Event.RESEND) != NONE
+    came = events.last(Event.DELIVERED, *_ENDS)
     sides = []
     for kind in (Event.SEND, Event.DELIVERED):
-        rows = _inside(events, kind)
+        rows = events.inside(kind)
         transaction, message, last = distinct_pairs(events.transaction[rows], events.message[rows])
         sides.append((transaction, message, came[message] > rows[last]))
     doubt[events.transaction[events.places(Event.ROLLED_BACK)]] = NONE
@@ -147,7 +210,7 @@ def halved_transactions(events: Events, rest: Quiescence) -> Halved:
     return Halved(columns[0], columns[1], columns[2])
 
 
-def count_regressions(events: Events) -> Ints:
+def count_regressions(events: Index) -> Ints:
     """The messages whose delivery count fell, or disagrees with the flag (above 1 but clear, or the reverse)."""
     counted = events.places(Event.DELIVERED)
     counted = counted[events.delivery_count[counted] != ABSENT]
@@ -158,51 +221,27 @@ def count_regressions(events: Events) -> Ints:
     return np.unique(np.concatenate([message[1:][fell], message[disagrees]]).astype(np.int64))
 
 
-def over_delivered(events: Events, limit: int) -> Ints:
+def over_delivered(events: Index, limit: int) -> Ints:
     """The messages that were delivered more than ``limit`` times (0: no limit), or after they had expired.
 
     Those that were sent again have several copies, each with attempts of its own, and are not counted by their number.
     """
-    count = events.count_of("message")
-    delivered = events.message[events.places(Event.DELIVERED)]
-    often = np.bincount(delivered, minlength=count) > (limit or len(events))
-    often &= _first(events, count, Event.RESEND) == NONE
-    expired = _first(events, count, Event.EXPIRED)
-    late = (expired != NONE) & (_last(events, count, Event.DELIVERED) > expired)
+    delivered = events.message[events.deliveries]
+    often = np.bincount(delivered, minlength=events.count_of("message")) > (limit or len(events))
+    often &= events.first(Event.RESEND) == NONE
+    expired = events.first(Event.EXPIRED)
+    late = (expired != NONE) & (events.last(Event.DELIVERED) > expired)
     return np.flatnonzero(often | late)
 
 
-def _first(events: Events, count: int, *kinds: Event) -> Ints:
-    """The row of the first such event of each message, :data:`NONE` where there is none."""
-    first = np.full(count, NONE, np.int64)
-    places = events.places(*kinds)[::-1]
-    first[events.message[places]] = places  # the last assignment wins
-    return first
-
-
-def _last(events: Events, count: int, *kinds: Event) -> Ints:
-    last = np.full(count, NONE, np.int64)
-    places = events.places(*kinds)
-    last[events.message[places]] = places
-    return last
-
-
-def _inside(events: Events, *kinds: Event) -> Ints:
-    places = events.places(*kinds)
-    inside: Ints = places[events.transaction[places] != ABSENT]
-    return inside
-
-
-def _in_doubt(events: Events) -> Ints:
+def _in_doubt(events: Index) -> Ints:
     """The row of each transaction's last ``commit_in_doubt``; :data:`NONE` without one, or if it was committed."""
-    doubt = np.full(events.count_of("transaction"), NONE, np.int64)
-    places = events.places(Event.COMMIT_IN_DOUBT)
-    doubt[events.transaction[places]] = places
+    doubt = events.last_of(events.places(Event.COMMIT_IN_DOUBT), "transaction")
     doubt[events.transaction[events.places(Event.COMMITTED)]] = NONE
     return doubt
 
 
-def _partly(events: Events, transaction: Ints, effective: Mask, judged: Mask) -> Ints:
+def _partly(events: Index, transaction: Ints, effective: Mask, judged: Mask) -> Ints:
     """The transactions, all of whose members are judged, with effective members and others."""
     count = events.count_of("transaction")
     members, happened, at_rest = (

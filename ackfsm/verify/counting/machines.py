@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ackfsm.history.arrays import Ints, Mask, States
-from ackfsm.history.observables import OBSERVABLES
 from ackfsm.terms import SpecError
+from ackfsm.verify.counting.observables import OBSERVABLES
 
 __all__ = ["Machines", "StateMachine", "Watcher", "compile_watchers", "fold"]
 

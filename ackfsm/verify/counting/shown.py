@@ -12,12 +12,12 @@ from types import MappingProxyType
 from typing import Final
 
 from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.observables import Observable, observable_code
 from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration
 from ackfsm.text import in_words
 from ackfsm.verify.counting.machines import Machines
+from ackfsm.verify.counting.observables import SHOWN_AS, Observable, observable_code
 from ackfsm.verify.counting.watch import folded_properties, prefetch_of, window_of
 
 __all__ = ["OF_TRANSACTIONS", "Countable", "cannot_show", "countable", "missing_events", "ordered"]
@@ -40,32 +40,6 @@ _OF_FIELDS: Mapping[str, frozenset[str]] = MappingProxyType(
     }
 )
 """The events that say nothing certain without a field."""
-
-_OBSERVED: Mapping[str, tuple[Observable, ...]] = MappingProxyType(
-    {
-        Event.SEND: (Observable.SEND, Observable.SEND_IN_TRANSACTION),
-        Event.RESEND: (Observable.RESEND, Observable.SEND_IN_TRANSACTION),
-        Event.CONFIRMED: (Observable.CONFIRMED,),
-        Event.REJECTED: (Observable.REJECTED,),
-        Event.IN_DOUBT: (Observable.IN_DOUBT,),
-        Event.COMMIT: (Observable.COMMIT_CALLED,),
-        Event.COMMITTED: (Observable.COMMITTED, Observable.ACKNOWLEDGED),
-        Event.COMMIT_IN_DOUBT: (Observable.COMMIT_IN_DOUBT, Observable.ACK_IN_DOUBT),
-        Event.ROLLBACK: (Observable.ROLLED_BACK,),
-        Event.ROLLED_BACK: (Observable.ROLLED_BACK,),
-        Event.DELIVERED: (Observable.DELIVERED_CLEAR, Observable.DELIVERED_FLAGGED),
-        Event.PROCESSED: (Observable.PROCESSED,),
-        Event.FAILED: (Observable.FAILED,),
-        Event.ACKNOWLEDGE: (Observable.ACKNOWLEDGE,),
-        Event.ACKNOWLEDGED: (Observable.ACKNOWLEDGED,),
-        Event.ACK_IN_DOUBT: (Observable.ACK_IN_DOUBT,),
-        Event.EXPIRED: (Observable.EXPIRED,),
-        Event.DEAD_LETTERED: (Observable.DEAD_LETTERED,),
-        Event.FAULT: (Observable.PRODUCER_CRASH, Observable.ACK_IN_DOUBT),
-        Event.JOURNAL_SYNCED: (Observable.SYNC_RECORD,),
-    }
-)
-"""What an event is to the machines of a message."""
 
 _CUMULATIVE: Final = (Observable.ACKNOWLEDGE, Observable.ACKNOWLEDGED, Observable.ACK_IN_DOUBT)
 """What a call for a whole session is to messages that it would not cover if it were known that they were given back."""
@@ -141,7 +115,7 @@ def countable(
             continue
         needed = [name for name in ordered(missing) if _differs(machines, anomaly, {name}, covers=covers)]
         if not needed and _differs(machines, anomaly, missing, covers=covers):
-            needed = [name for name in ordered(missing) if name in _OBSERVED]
+            needed = [name for name in ordered(missing) if name in SHOWN_AS]
         if definition.rest == "drained" and Event.DRAINED in missing:
             needed.append(Event.DRAINED.value)
         if needed:
@@ -186,7 +160,7 @@ def _differs(
     machines: Machines, anomaly: Anomaly, missing: Collection[str], *, covers: bool, only_less: bool = False
 ) -> bool:
     """Whether what is ``missing`` may change what a machine of the ``anomaly`` says; ``only_less``: take it back."""
-    hidden = [observable_code(each) for name in missing for each in _OBSERVED.get(name, ())]
+    hidden = [observable_code(each) for name in missing for each in SHOWN_AS.get(name, ())]
     spurious = [observable_code(each) for each in _CUMULATIVE] if covers and _GIVE_BACK & set(missing) else []
     unflagged = "redelivered" in missing
     for place, name in enumerate(machines.names):

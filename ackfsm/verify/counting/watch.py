@@ -3,18 +3,88 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
-from ackfsm.history.observables import OBSERVABLES, Observable
 from ackfsm.tables import IndexKind, Monitor, Property, Relation, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, SpecError
-from ackfsm.verify.counting.counters import COUNTERS
+from ackfsm.verify.counting.count import Prefetch
 from ackfsm.verify.counting.machines import Machines, Watcher, compile_watchers
-from ackfsm.verify.counting.prefetch import Prefetch
+from ackfsm.verify.counting.observables import OBSERVABLES, Observable
 
-__all__ = ["folded_properties", "machines_of", "needs_configuration", "prefetch_of", "window_of"]
+__all__ = [
+    "COUNTERS",
+    "MESSAGES",
+    "folded_properties",
+    "machines_of",
+    "needs_configuration",
+    "prefetch_of",
+    "window_of",
+]
 
 _DELIVERED = (Observable.DELIVERED_CLEAR, Observable.DELIVERED_FLAGGED)
+
+
+MESSAGES: Final = "messages"
+"""The counter of the messages of the history: everything that was sent."""
+
+_CLEAR, _FLAGGED = _DELIVERED
+_RESENT = (Observable.RESEND,)
+_CALLED = (Observable.SEND, Observable.RESEND)
+_SENT = (*_CALLED, Observable.SEND_IN_TRANSACTION)
+_CONFIRMED = (Observable.CONFIRMED, Observable.COMMITTED)
+_DOUBTED = (Observable.IN_DOUBT, Observable.COMMIT_IN_DOUBT)
+_ANSWERED = (Observable.CONFIRMED, Observable.REJECTED, Observable.IN_DOUBT, Observable.SEND_IN_TRANSACTION)
+_ENDED = (Observable.EXPIRED, Observable.DEAD_LETTERED, Observable.REJECTED, Observable.ROLLED_BACK)
+_ACCOUNTED_FOR = (*_DELIVERED, *_CONFIRMED, *_ENDED)
+
+
+_Row: TypeAlias = tuple[str, Sequence[Observable], str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Counter:
+    """A machine that lists only what moves it: from a state, by any of these, to another one."""
+
+    rows: Sequence[_Row]
+    initial: str = "no"
+
+    @property
+    def states(self) -> Sequence[str]:
+        return tuple(dict.fromkeys(state for row in self.rows for state in (row[0], row[2])))
+
+    def step(self, state: str, event: str, /) -> str:
+        return next((after for before, moved_by, after in self.rows if before == state and event in moved_by), state)
+
+
+def _never(observables: Sequence[Observable], *states: str) -> Iterator[_Row]:
+    """What one of ``observables`` leaves uncounted for good, in any of these states."""
+    return ((state, observables, "never") for state in states)
+
+
+_COUNTERS: Final[Mapping[str, Sequence[_Row]]] = {
+    MESSAGES: [("no", _SENT, "yes")],
+    "confirmed": [("no", _CONFIRMED, "yes")],
+    "rejected": [("no", (Observable.REJECTED,), "yes")],
+    "in_doubt": [("no", _DOUBTED, "yes"), *_never(_CONFIRMED, "no", "yes")],
+    "no_outcome": [("no", _CALLED, "yes"), *_never(_ANSWERED, "no", "yes")],
+    "resent": [("no", _RESENT, "yes")],
+    "delivered": [("no", _DELIVERED, "yes")],
+    "processed": [("no", (Observable.PROCESSED,), "yes")],
+    "flag_first_sight": [("no", (_FLAGGED,), "yes"), *_never((_CLEAR,), "no")],
+    "unflagged_duplicate_not_resent": [
+        ("no", _DELIVERED, "once"),
+        ("once", (_CLEAR,), "yes"),
+        *_never(_RESENT, "no", "once", "yes"),
+    ],
+    "undelivered_unconfirmed": [("no", _SENT, "yes"), *_never(_ACCOUNTED_FOR, "no", "yes")],
+    "expired": [("no", (Observable.EXPIRED,), "yes")],
+    "dead_lettered": [("no", (Observable.DEAD_LETTERED,), "yes")],
+}
+
+COUNTERS: Final = tuple(Watcher(name, _Counter(rows), frozenset({"yes"})) for name, rows in _COUNTERS.items())
+"""One watcher for each counter, so that one fold gives them with the anomalies; each counts the messages that end in
+``yes``, and not deliveries."""
 
 
 def folded_properties(specification: Specification) -> Mapping[Anomaly, Property]:

@@ -16,20 +16,16 @@ import pyarrow.compute as pc
 from ackfsm.history.arrays import Ints, Mask, States
 from ackfsm.history.clocks import Clocks, aligned
 from ackfsm.history.columns import Events
-from ackfsm.history.expand import Stream, expand
+from ackfsm.history.index import Index, Quiescence
 from ackfsm.history.queues import Configurations, Share, configurations_of, in_several_shares, shares_of
-from ackfsm.history.quiescence import Quiescence, quiescence_of
 from ackfsm.history.read import History
-from ackfsm.history.sends import Sends, sends_of
 from ackfsm.history.spelled import spelled_out
-from ackfsm.history.timeouts import timed_out
 from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, OutcomeScope
 from ackfsm.verify.conformance.explain import Explained, Explainer, Explanation
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
-from ackfsm.verify.conformance.lines import modes_of
 from ackfsm.verify.conformance.lives import Recorded
 from ackfsm.verify.conformance.messages import ENDS_WITH_THE_LAST, Conformance, conformance, in_mode
 from ackfsm.verify.conformance.timeline import Unrecorded
@@ -37,20 +33,29 @@ from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
 from ackfsm.verify.context.actions import given_back_beside, inferred_actions
 from ackfsm.verify.context.priorities import with_priorities
+from ackfsm.verify.context.signs import Signs
 from ackfsm.verify.counting.count import (
     Halved,
     count_regressions,
     halved_transactions,
     over_delivered,
+    prefetch_overruns,
     reordered,
     torn_transactions,
     window_overruns,
 )
-from ackfsm.verify.counting.counters import COUNTERS, MESSAGES
 from ackfsm.verify.counting.machines import Machines, fold
-from ackfsm.verify.counting.prefetch import prefetch_overruns
+from ackfsm.verify.counting.observables import Stream, expand
 from ackfsm.verify.counting.shown import Countable, cannot_show, countable, missing_events, ordered
-from ackfsm.verify.counting.watch import folded_properties, machines_of, needs_configuration, prefetch_of, window_of
+from ackfsm.verify.counting.watch import (
+    COUNTERS,
+    MESSAGES,
+    folded_properties,
+    machines_of,
+    needs_configuration,
+    prefetch_of,
+    window_of,
+)
 from ackfsm.verify.findings.findings import EXAMPLES, UNCONFIGURED, Cost, Finding, Findings, Part, undrained
 from ackfsm.verify.findings.judgements import Judgements, codes_of, flags_of, found_in, judged_of, numbers_of
 from ackfsm.verify.findings.parts import together
@@ -118,10 +123,8 @@ class _Whole:
 
     asked: Asked
     history: History
-    events: Events
-    sends: Sends
+    events: Index
     stream: Stream
-    quiescence: Quiescence
     clocks: Clocks
     skew: int
     silent: tuple[Silent, Ints] | None
@@ -149,12 +152,12 @@ class _Examination:
         return cls(whole, share, machines, states, missing)
 
     @property
-    def events(self) -> Events:
+    def events(self) -> Index:
         return self.whole.events
 
     @property
     def quiescence(self) -> Quiescence:
-        return self.whole.quiescence
+        return self.events.quiescence
 
     @property
     def specification(self) -> Specification:
@@ -192,7 +195,7 @@ class Examined:
     """
 
     findings: Findings
-    events: Events
+    events: Index
     judgements: Sequence[Judgements]
 
 
@@ -239,18 +242,15 @@ def outcome_of(history: History, asked: Asked) -> Outcome:
 
 def examined(history: History, asked: Asked, clocks: Clocks, skew: int) -> Examined:
     """As :func:`examine`, of events in the order of clocks that were put right as ``clocks`` says."""
-    configurations = configurations_of(asked.configuration)
-    events = transactions_told_apart(with_priorities(history.events, configurations, asked.specification))
-    shares = shares_of(configurations, events)
-    events = spelled_out(events, _gives_back_up_to(shares, events))
-    sends = sends_of(events)
+    configurations, specification = configurations_of(asked.configuration), asked.specification
+    told = with_priorities(Index.of(transactions_told_apart(history.events)), configurations, specification)
+    shares = shares_of(configurations, told)
+    events = spelled_out(told, _gives_back_up_to(shares, told))
     whole = _Whole(
         asked=asked,
         history=history,
         events=events,
-        sends=sends,
-        stream=expand(events, sends),
-        quiescence=quiescence_of(events),
+        stream=expand(events),
         clocks=clocks,
         skew=skew,
         silent=None if asked.tells_processed else silent_of(events),
@@ -273,9 +273,9 @@ def _gives_back_up_to(shares: Sequence[Share], events: Events) -> Mask:
     return found
 
 
-def _within_windows(specification: Specification, shares: Sequence[Share], events: Events) -> Mask:
+def _within_windows(specification: Specification, shares: Sequence[Share], events: Index) -> Mask:
     """A send that nobody answers, as its queue or its own mode has it, would be open for ever: it is in no window."""
-    within, modes = np.zeros(events.count_of("message"), bool), modes_of(events)
+    within, modes = np.zeros(events.count_of("message"), bool), events.mode_of
     for each in shares:
         if each.configuration is None:
             continue
@@ -554,7 +554,7 @@ def _open_ends(
     return found
 
 
-def _broken_connections(events: Events) -> tuple[Fault, ...]:
+def _broken_connections(events: Index) -> tuple[Fault, ...]:
     """The faults that a ``close`` with an ``error`` tells of, by who had it, or an answer that is missing."""
     closes = events.places(Event.CLOSE)
     broken = np.unique(events.process[closes[events.errs[closes] == 1]])
@@ -563,7 +563,7 @@ def _broken_connections(events: Events) -> tuple[Fault, ...]:
         Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
     }
     seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
-    if len(timed_out(events)[0]):
+    if len(events.timeouts[0]):
         seen.add(Fault.CONSUMER_LINK_LOSS)
     return tuple(fault for fault in sides if fault in seen)
 
@@ -577,9 +577,8 @@ def _conformance(this: _Examination, configuration: Configuration) -> Conformanc
     silent = whole.silent[0].processes if whole.silent else ()
     all_count = configuration.destination in ENDS_WITH_THE_LAST
     recovers = configuration.listener_exception is ListenerException.RECOVER
-    recorded = Recorded.of_messages(
-        whole.events, whole.quiescence, silent, whole.skew, names_all=all_count, recovers=recovers
-    )
+    signs = Signs.of(this.specification, configuration)
+    recorded = Recorded.of_messages(whole.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
     recorded = recorded.only(this.share.messages)
     return conformance(recorded, whole.events, this.specification, configuration)
 
@@ -625,7 +624,7 @@ def _overrun(this: _Examination, configuration: Configuration) -> Ints:
     window, whole = window_of(this.specification, configuration), this.whole
     if window is None:
         return _NOTHING
-    return this.share.of(window_overruns(whole.events, whole.sends, window, whole.within))
+    return this.share.of(window_overruns(whole.events, window, whole.within))
 
 
 def _over_prefetch(this: _Examination, configuration: Configuration) -> Ints:

@@ -14,12 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
+from ackfsm.tables import Certainty
 from ackfsm.terms import Anomaly
 from ackfsm.verify.conformance.explain import Contradicted, Explained, Explainer
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.signs import Certainty, Sign
+from ackfsm.verify.context.signs import Sign
 
 __all__ = [
     "CAUSES",

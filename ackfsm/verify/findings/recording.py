@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import Events
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
 from ackfsm.verify.findings.findings import Finding, quoted_few
@@ -58,10 +59,9 @@ class Early:
         return f"{told}: if the clocks of {names} may differ by that much, say --skew {span(max(self.gap, 1))}"
 
 
-def came_early(events: Events, among: Mask) -> Early | None:
+def came_early(events: Index, among: Mask) -> Early | None:
     """The messages ``among`` these that were delivered before another process sent them, if there are any."""
-    count = events.count_of("message")
-    delivered, sent = (_first(events, count, *kinds) for kinds in ((Event.DELIVERED,), (Event.SEND, Event.RESEND)))
+    delivered, sent = events.first_delivery, events.first_send
     early = among & (delivered != NONE) & (delivered < sent) & (events.process[delivered] != events.process[sent])
     messages = np.flatnonzero(early)
     delivered, sent = delivered[early], sent[early]
@@ -72,13 +72,6 @@ def came_early(events: Events, among: Mask) -> Early | None:
     ends = (names.take(pa.array(events.process[rows[widest]])).to_pylist() for rows in (delivered, sent))
     consumer, producer = min(zip(*ends, strict=True))
     return Early(len(delivered), int(gaps.max()), consumer, producer, messages)
-
-
-def _first(events: Events, count: int, *kinds: Event) -> Ints:
-    first = np.full(count, NONE, np.int64)
-    places = events.places(*kinds)[::-1]
-    first[events.message[places]] = places  # the last assignment wins
-    return first
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

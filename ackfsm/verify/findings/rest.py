@@ -16,17 +16,18 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import NEVER, covering, first_covering_ack
-from ackfsm.history.observables import event_code
-from ackfsm.history.queues import Configurations, queue_of_messages
+from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.gathered import SEEN_AT_REST, Remark
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER
+from ackfsm.history.queues import Configurations
 from ackfsm.history.read import History
-from ackfsm.history.remarks import SEEN_AT_REST, Remark
-from ackfsm.history.victims import FAULT_EVENTS, fault_lines, repaired_at
+from ackfsm.history.victims import FAULT_EVENTS
 from ackfsm.history_format import Call, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Consumption, Fault, ListenerException
 from ackfsm.verify.conformance.messages import acknowledges_by_library
+from ackfsm.verify.context.circumstances import OF_MESSAGES
 from ackfsm.verify.counting.shown import cannot_show
 from ackfsm.verify.findings.findings import EXAMPLES, Finding, Findings, Part
 from ackfsm.verify.findings.parts import together
@@ -47,8 +48,6 @@ _MADE_BY: Final[Mapping[Call, tuple[Event, ...]]] = MappingProxyType(
     }
 )
 """The lines that tell of each call that may be stuck."""
-
-_OF_MESSAGES: Final = frozenset({Fault.REJECTION, Fault.LISTENER_EXCEPTION})
 
 _NEEDED: Final = frozenset(
     {Event.DELIVERED, Event.PROCESSED, Event.FAILED, Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.RECOVER, Event.CLOSE}
@@ -165,17 +164,15 @@ class _Seen:
     """The history around what was seen at rest."""
 
     def __init__(self, events: Events, remarks: Sequence[Remark]) -> None:
-        self._events, self.remarks = events, remarks
+        self._events, self.remarks = Index.of(events), remarks
         self._codes = {name: _numbered(events, name) for name in ("process", "session", "queue", "message")}
         self._acts = ~np.isin(events.event, [event_code(event) for event in _TELLING])
         self._rests = events.places(Event.DRAINED, Event.DEPTH)
-        lines = fault_lines(events, events.places(*FAULT_EVENTS))
-        repairs = repaired_at(lines)
-        tables = set(Fault) - _OF_MESSAGES
-        faults = [each for each in lines if not each.repairs and each.fault in tables]
+        tables = set(Fault) - OF_MESSAGES
         self._outages = [
-            (int(events.t[each.moment[0]]), int(events.t[repairs[each].moment[0]]) if each in repairs else NEVER)
-            for each in faults
+            (int(events.t[fault.moment[0]]), int(events.t[repair.moment[0]]) if repair else NEVER)
+            for fault, repair in self._events.outages
+            if fault.fault in tables
         ]
 
     def _of(self, remark: Remark) -> Ints:
@@ -208,7 +205,7 @@ class _Seen:
     def queue_of(self, messages: Collection[str]) -> str | None:
         """The queue of the first of them by code point; ``None`` where no line of it names one."""
         codes = sorted((name, self._codes["message"][name]) for name in messages if name in self._codes["message"])
-        queue = int(queue_of_messages(self._events)[codes[0][1]]) if codes else ABSENT
+        queue = int(self._events.queue_of[codes[0][1]]) if codes else ABSENT
         return None if queue == ABSENT else str(self._events.names["queue"][queue])
 
     def _messages_of(self, calls: Ints) -> frozenset[str]:
@@ -277,32 +274,25 @@ class _Seen:
         """The messages of a queue that applications did not acknowledge, and those that the broker may hold beside."""
         events = self._events
         here = self._in_queue(depth.queue)
-        deliveries = events.places(Event.DELIVERED)
-        last = np.full(events.count_of("message"), -1, np.int64)
-        last[events.message[deliveries]] = np.arange(len(deliveries))
-        last = last[last >= 0]
-        done = _first_done(events, deliveries, keeps_failed=keeps_failed)[last] != NEVER
-        answered = covering(events, events.places(Event.ACKNOWLEDGED))[last] != NEVER
+        deliveries = events.deliveries
+        last = np.flatnonzero(events.last(Event.DELIVERED)[events.message[deliveries]] == deliveries)
+        done = _first_done(events, keeps_failed=keeps_failed)[last] != NEVER
+        answered = events.covered(events.places(Event.ACKNOWLEDGED))[last] != NEVER
         message = events.message[deliveries[last]]
         gone = self._names(events.message[events.places(Event.EXPIRED, Event.DEAD_LETTERED, Event.REJECTED)].tolist())
         owed = frozenset() if by_library else self._names(message[~done].tolist()) & here - gone
         return owed, here - gone - owed - self._names(message[answered].tolist())
 
 
-def _first_done(events: Events, deliveries: Ints, *, keeps_failed: bool) -> Ints:
+def _first_done(events: Index, *, keeps_failed: bool) -> Ints:
     """For each delivery the first row after which its application owes nothing for it."""
-    ends = events.places(Event.COMMIT, Event.ROLLBACK)
-    failed = events.places(*([] if keeps_failed else [Event.FAILED]))
-    given_up = np.union1d(events.places(Event.RECOVER), events.closes_of_sessions())
-    first: Ints = np.minimum.reduce(
-        [
-            covering(events, events.places(Event.ACKNOWLEDGE)),
-            first_covering_ack(events.transaction, deliveries, ends, ends),
-            first_covering_ack(events.message, deliveries, failed, failed),
-            first_covering_ack(events.session, deliveries, given_up, given_up),
-        ]
+    ends = events.until(
+        events.deliveries,
+        transaction=events.places(Event.COMMIT, Event.ROLLBACK),
+        message=events.places(*([] if keeps_failed else [Event.FAILED])),
+        session=events.gives_back,
     )
-    return first
+    return np.minimum(ends, events.covered(events.places(Event.ACKNOWLEDGE)))
 
 
 def _numbered(events: Events, name: str) -> Mapping[str, int]:

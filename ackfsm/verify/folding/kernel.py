@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from ackfsm.history.columns import event_code
 from ackfsm.history.kernel import mix
-from ackfsm.history.observables import event_code
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.numba_cache import compiled
 from ackfsm.terms import AckScope

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from ackfsm import explore
 from ackfsm.history.arrays import Ints, Mask, among
-from ackfsm.history.columns import ABSENT, NAMED, Encoded, concatenated
-from ackfsm.history.observables import event_code
+from ackfsm.history.columns import ABSENT, NAMED, Encoded, concatenated, event_code
 from ackfsm.history.queues import configurations_of
 from ackfsm.history.read import NoEventError
 from ackfsm.history_format import EVENTS, Event

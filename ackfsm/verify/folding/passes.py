@@ -18,26 +18,24 @@ import pyarrow as pa
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.clocks import Clocks, Demands, by_clocks, clocks_of, contradict, demands_of
-from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.history.joins import NONE
-from ackfsm.history.kernel import NEVER
+from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time, event_code
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER
 from ackfsm.history.lines import REPORTED
-from ackfsm.history.observables import event_code
 from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import History, no_event
-from ackfsm.history.sends import sends_of
 from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history.victims import refuse_impossible
-from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.history_format import VOCABULARY
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Anomaly, Configuration, OutcomeScope
 from ackfsm.text import shown
 from ackfsm.verify.conformance.lines import placed
 from ackfsm.verify.conformance.lives import signs_around
+from ackfsm.verify.context.signs import Signs
 from ackfsm.verify.counting.bins import Bins, bins_of
-from ackfsm.verify.counting.counters import MESSAGES
-from ackfsm.verify.counting.prefetch import ends_of
-from ackfsm.verify.counting.watch import prefetch_of, window_of
+from ackfsm.verify.counting.count import ends_of
+from ackfsm.verify.counting.watch import MESSAGES, prefetch_of, window_of
 from ackfsm.verify.findings.examine import Asked, Examined, Outcome, examined
 from ackfsm.verify.findings.findings import Cost, Findings
 from ackfsm.verify.findings.parts import together
@@ -280,16 +278,16 @@ class Fold:
         self, pins: _Pinning, stands: Ints, observation: Hashes, whole: _Whole, summaries: Sequence[Summary]
     ) -> None:
         """Pin the observations that what happens later might make strange."""
-        kinds = {each.kind for each in placed(whole.events, self._skew)[0]}
-        if not kinds:
+        signs = Signs(self._asked.specification.recording.signs.values())
+        around = signs_around(placed(Index.of(whole.events), self._skew, signs)[0])
+        if not around:
             return
-        signs = signs_around(sorted(kinds))
         found, first = np.unique(observation, return_index=True)
         counted = {each for some in summaries for each in some.observations.tolist()}
         unsettled = {
             each
             for each, place in zip(found.tolist(), first.tolist(), strict=True)
-            if each in counted and not any(its.settled(int(stands[place]), signs) for its in whole.examined.judgements)
+            if each in counted and not any(its.settled(int(stands[place]), around) for its in whole.examined.judgements)
         }
         pins.observations(unsettled)
 
@@ -557,10 +555,9 @@ def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Ev
 
 def _open_rows(fold: Fold, events: Events) -> Iterator[tuple[str, int, tuple[Ints, Ints]]]:
     """For each bound the rows where something is open from, and until, the number of all rows where it stays open."""
-    bounds = fold.bounds
+    bounds, index = fold.bounds, Index.of(events)
     if bounds.window is not None:
-        sends = sends_of(events)
-        yield WINDOW, bounds.window, (sends.place, np.where(sends.outcome == NONE, len(events), sends.outcome))
+        sends = index.plain_sends
+        yield WINDOW, bounds.window, (sends.place, np.minimum(sends.outcome, len(events)))
     if bounds.prefetch is not None:
-        deliveries = events.places(Event.DELIVERED)
-        yield PREFETCH, bounds.prefetch, (deliveries, np.minimum(ends_of(events, deliveries), len(events)))
+        yield PREFETCH, bounds.prefetch, (index.deliveries, np.minimum(ends_of(index), len(events)))

@@ -18,16 +18,16 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.clocks import Clocks, Demands, by_clocks, demands_of
-from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time
-from ackfsm.history.joins import NONE, distinct_pairs
-from ackfsm.history.kernel import NEVER, hash_names, times_after
+from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time, event_code
+from ackfsm.history.gathered import Remark
+from ackfsm.history.index import Index
+from ackfsm.history.joins import NEVER, NONE, distinct_pairs
+from ackfsm.history.kernel import hash_names, times_after
 from ackfsm.history.lines import ParseError
-from ackfsm.history.observables import event_code
-from ackfsm.history.remarks import Remark
-from ackfsm.history.victims import FAULT_EVENTS, NamedVictim, fault_lines, outages_of
+from ackfsm.history.victims import FAULT_EVENTS, NamedVictim
 from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
-from ackfsm.verify.context.circumstances import EFFECT, GIVING_BACK, OF_MESSAGES
+from ackfsm.verify.context.circumstances import EFFECT, OF_MESSAGES
 from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.folding import kernel
 from ackfsm.verify.folding.neighbours import Followed, Hashes, keep_neighbours
@@ -57,6 +57,9 @@ _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 _RARELY: Final = 50
 _LANES: Final = 1 << 12
+_ENDING: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
+"""What ends a session or a transaction, or starts it over."""
+
 _NO_SPAN: Final = np.array([NEVER, -NEVER], np.int64)
 
 WINDOW: Final = "window"
@@ -236,10 +239,10 @@ def intervals(events: Events, skew: int) -> Ints:
     was given back, at its moment.
     """
     found = []
-    for row in events.places(*GIVING_BACK).tolist():
+    for row in events.places(*_ENDING).tolist():
         t, broken = int(events.t[row]), events.errs[row] == 1
         found.append((t - EFFECT - skew, t + skew) if broken else (t, t))
-    for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
+    for fault, repair in Index.of(events).outages:
         if fault.fault not in OF_MESSAGES:
             t = int(events.t[fault.moment[0]])
             found.append((t, max(t + EFFECT, int(events.t[repair.moment[0]]) if repair else t) + skew))
@@ -614,10 +617,7 @@ class _Fold:
         events = self._events
         of_left = (events.message != ABSENT) & left[events.message]
         rows = np.flatnonzero(of_left | (events.event == event_code(Event.COMMIT)))
-        columns = [field.name for field in dataclasses.fields(events) if field.name != "names"]
-        return demands_of(
-            dataclasses.replace(events, **{name: getattr(events, name)[rows] for name in columns}), estimated
-        )
+        return demands_of(events.take(rows), estimated)
 
 
 _FOLLOWED: Final = (

@@ -20,14 +20,13 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events, assemble
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
-from ackfsm.history.queues import Configurations, queue_of_messages
-from ackfsm.history.victims import FAULT_EVENTS, fault_lines, outages_of
+from ackfsm.history.queues import Configurations
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
 from ackfsm.text import shown
-from ackfsm.verify.context.signs import BROKEN, CONSUMER_BROKEN
 from ackfsm.verify.findings.examine import Outcome
 from ackfsm.verify.findings.judgements import CONTRADICTION, Accusation, codes_of, flags_of, with_allowed
 from ackfsm.verify.findings.rest import stuck_of
@@ -133,15 +132,14 @@ class _MessageColumns:
         count = events.count_of("message")
         rows = np.flatnonzero(events.message != ABSENT)
         message, t = events.message[rows], events.t[rows]
-        sends = events.places(Event.SEND, Event.RESEND)
-        sent, first = (np.full(count, NONE, np.int64) for _ in range(2))
-        sent[events.message[sends[::-1]]] = sends[::-1]  # the last assignment wins
+        index = Index.of(events)
+        sends, sent, first = index.sends, index.first_send, np.full(count, NONE, np.int64)
         in_lines = rows[np.lexsort((events.line[rows], t))][::-1]
         first[events.message[in_lines]] = in_lines
         first_sent, last = np.full(count, _LATEST), np.full(count, -_LATEST)
         np.minimum.at(first_sent, events.message[sends], events.t[sends])
         np.maximum.at(last, message, t)
-        return cls(events, np.flatnonzero(first != NONE), sent, first_sent, first, last, queue_of_messages(events))
+        return cls(events, np.flatnonzero(first != NONE), sent, first_sent, first, last, index.queue_of)
 
     def queues(self, messages: Ints) -> pa.Array:
         return _names(self.events, "queue", self.queue[messages])
@@ -262,7 +260,7 @@ class ResultTables:
     specification: Specification
 
     @property
-    def _events(self) -> Events:
+    def _events(self) -> Index:
         """Every line spelled out."""
         return self.outcome.examined.events
 
@@ -563,9 +561,9 @@ def _time(accusation: Accusation) -> tuple[bool, int]:
     return (why.t is None, why.t or 0)
 
 
-def _recorded(events: Events, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
+def _recorded(events: Index, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
     """The faults that lines tell, each until its repair."""
-    for fault, repair in outages_of(fault_lines(events, events.places(*FAULT_EVENTS))):
+    for fault, repair in events.outages:
         row = fault.moment[0]
         victims = [str(events.names["process"][each]) for each in fault.victims]
         yield {
@@ -585,8 +583,8 @@ def _broken(events: Events, needing: Mapping[tuple[int, str], set[int]]) -> Iter
     closes = events.places(Event.CLOSE)
     closes = closes[events.errs[closes] == 1]
     sides = (
-        (Fault.PRODUCER_LINK_LOSS, BROKEN, events.places(Event.SEND, Event.RESEND)),
-        (Fault.CONSUMER_LINK_LOSS, CONSUMER_BROKEN, events.places(Event.DELIVERED)),
+        (Fault.PRODUCER_LINK_LOSS, "broken connection", events.places(Event.SEND, Event.RESEND)),
+        (Fault.CONSUMER_LINK_LOSS, "consumer's broken connection", events.places(Event.DELIVERED)),
     )
     for fault, cause, acts in sides:
         for row in closes[np.isin(events.process[closes], events.process[acts])].tolist():

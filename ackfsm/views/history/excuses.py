@@ -122,7 +122,7 @@ def fault_spans(  # noqa: PLR0913, PLR0917 - the message, and all that may expla
 def recorded_spans(lookup: Lookup) -> Iterator[FaultSpan]:
     """The faults that lines tell, each until its repair."""
     events, queues = lookup.events, lookup.events.names["queue"]
-    for fault, repair in lookup.outages:
+    for fault, repair in lookup.events.outages:
         row = fault.moment[0]
         yield FaultSpan(
             fault=fault.fault,

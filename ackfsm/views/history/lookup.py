@@ -9,15 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints
-from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history.expand import Stream, expand
-from ackfsm.history.joins import NONE
-from ackfsm.history.queues import queue_of_messages
-from ackfsm.history.quiescence import Quiescence, quiescence_of
-from ackfsm.history.sends import Sends, sends_of
-from ackfsm.history.victims import FAULT_EVENTS, FaultLine, fault_lines, outages_of
+from ackfsm.history.columns import ABSENT
+from ackfsm.history.index import Index
 from ackfsm.history_format import Event
 from ackfsm.text import shown
+from ackfsm.verify import Stream, expand
 
 __all__ = ["Groups", "Lookup"]
 
@@ -59,28 +55,13 @@ class Lookup:
         tells_flags: whether the flags of deliveries were recorded, and not made up by who wrote the history.
     """
 
-    events: Events
+    events: Index
     elsewhere: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     tells_flags: bool = True
 
     @functools.cached_property
-    def sends(self) -> Sends:
-        """The sends outside transactions."""
-        return sends_of(self.events)
-
-    @functools.cached_property
-    def quiescence(self) -> Quiescence:
-        """When queues were seen empty."""
-        return quiescence_of(self.events)
-
-    @functools.cached_property
-    def queues(self) -> Ints:
-        """The queue of each message."""
-        return np.asarray(queue_of_messages(self.events), np.int64)
-
-    @functools.cached_property
     def _stream(self) -> Stream:
-        return expand(self.events, self.sends)
+        return expand(self.events)
 
     @functools.cached_property
     def _named(self) -> Groups:
@@ -111,14 +92,6 @@ class Lookup:
         return Groups.of(rows, getattr(self.events, column)[rows])
 
     @functools.cached_property
-    def first_delivered(self) -> Ints:
-        """For each message the row of its first delivery, :data:`NONE` without one."""
-        found = np.full(self.events.count_of("message"), NONE, np.int64)
-        rows = self.events.places(Event.DELIVERED)[::-1]
-        found[self.events.message[rows]] = rows  # the last assignment wins
-        return found
-
-    @functools.cached_property
     def codes(self) -> Mapping[str, int]:
         """The code of each id of which a line tells."""
         told = np.unique(self.events.message[self.events.message != ABSENT])
@@ -131,24 +104,14 @@ class Lookup:
         return {shown(name): code for name, code in reversed(tuple(self.codes.items()))}
 
     @functools.cached_property
-    def faults(self) -> tuple[FaultLine, ...]:
-        """The lines that tell of faults and repairs."""
-        return fault_lines(self.events, self.events.places(*FAULT_EVENTS))
-
-    @functools.cached_property
-    def outages(self) -> tuple[tuple[FaultLine, FaultLine | None], ...]:
-        """Each fault with its repair."""
-        return tuple(outages_of(self.faults))
-
-    @functools.cached_property
     def repairs(self) -> Mapping[int, int]:
         """For the row of each fault that of its repair, if it has one."""
-        return {fault.moment[0]: repair.moment[0] for fault, repair in self.outages if repair is not None}
+        return {fault.moment[0]: repair.moment[0] for fault, repair in self.events.outages if repair is not None}
 
     @functools.cached_property
     def _victims(self) -> Mapping[int, tuple[str, ...]]:
-        names = self.events.names["process"]
-        return {line.moment[0]: tuple(sorted(str(names[each]) for each in line.victims)) for line in self.faults}
+        names, lines = self.events.names["process"], self.events.fault_lines
+        return {line.moment[0]: tuple(sorted(str(names[each]) for each in line.victims)) for line in lines}
 
     def victims(self, row: int) -> tuple[str, ...]:
         """The processes that the fault or repair of that ``row`` names."""
@@ -169,14 +132,7 @@ class Lookup:
 
     @functools.cached_property
     def _consumers(self) -> Mapping[int, frozenset[str]]:
-        events, found = self.events, dict[int, set[str]]()
-        rows = events.places(Event.DELIVERED)
-        width = np.int64(events.count_of("process")) + 1
-        pairs = np.unique((events.queue[rows].astype(np.int64) + 1) * width + events.process[rows])
-        names = events.names["process"]
-        for queue, process in zip((pairs // width - 1).tolist(), (pairs % width).tolist(), strict=True):
-            found.setdefault(queue, set()).add(str(names[process]))
-        return {queue: frozenset(its) for queue, its in found.items()}
+        return self.events.consumers(self.events.deliveries)
 
     def consumers(self, queue: int) -> frozenset[str]:
         """The names of the processes that were handed messages of the ``queue`` of that code."""

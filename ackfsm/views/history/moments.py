@@ -187,7 +187,7 @@ class _Teller:
         return f"{told} {_IN_TRANSACTION.get(event, 'in')} {quoted(transaction, _NAMED)}"
 
     def delivered(self, row: int) -> str:
-        again = " again" if self.lookup.first_delivered[self.events.message[row]] < row else ""
+        again = " again" if self.lookup.events.first_delivery[self.events.message[row]] < row else ""
         if not self.lookup.tells_flags:
             return f"delivered{again}, flag not recorded" if again else "delivered"
         flag = ", flagged" if self.events.redelivered[row] == 1 else ", flag clear" if again else ""

@@ -14,9 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints
-from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
-from ackfsm.history.observables import event_code
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
 from ackfsm.text import nearest, quoted, shown
@@ -69,7 +69,7 @@ class Stories:
         return self.tables.result
 
     @property
-    def _events(self) -> Events:
+    def _events(self) -> Index:
         return self.tables.outcome.examined.events
 
     @functools.cached_property
@@ -149,7 +149,7 @@ class Stories:
 
     def _drained(self, message: int) -> int | None:
         """The row that saw its queue empty after its last send."""
-        rest = self._lookup.quiescence
+        rest = self._events.quiescence
         return int(rest.drained[message]) if rest.judged[message] else None
 
     @functools.cached_property
@@ -186,7 +186,7 @@ class Stories:
         rows |= {until for since, until in self._lookup.repairs.items() if since in rows}
         rows |= set() if drained is None else {drained}
         moments = moments_of(self._lookup, sorted(rows), names=names, impossible=stop, explains=explains)
-        queue = int(self._lookup.queues[message])
+        queue = int(self._events.queue_of[message])
         accusation = self._accusation(message)
         return Chapter(
             message=names[message],
@@ -247,7 +247,7 @@ class Stories:
                 if cause.row is None and cause.name.startswith(_UNRECORDED):
                     assumed[cause.name.removeprefix(_UNRECORDED)].append(each.anomaly)
         own = [each.row for each in chapter.own] or [each.row for each in chapter.moments] or [0]
-        queue = int(self._lookup.queues[message])
+        queue = int(self._events.queue_of[message])
         processes = {each.process for each in chapter.own}
         if not chapter.of(Event.DELIVERED):  # whoever consumes from its queue may have had it
             processes |= self._lookup.consumers(queue)
@@ -295,7 +295,7 @@ class Stories:
 
     def _member_beside(self, message: int, transaction: int) -> int | None:
         """A member of the transaction whose fate is another one than that of ``message``, else any other."""
-        delivered = self._lookup.first_delivered != NONE
+        delivered = self._events.first_delivery != NONE
         rows = self._lookup.of_transactions[transaction]
         members = [each for each in dict.fromkeys(self._events.message[rows].tolist()) if each != message]
         differing = [each for each in members if delivered[each] != delivered[message]]
@@ -310,7 +310,7 @@ class Stories:
             return None
         send, delivery = int(sends[0]), int(deliveries[0])
         alike = self._lookup.sent_by[int(events.process[send])]
-        alike = alike[(alike > send) & (events.queue[alike] == events.queue[send])]
+        alike = alike[(alike > send) & (events.queue_of[events.message[alike]] == events.queue_of[message])]
         sent_later = np.zeros(events.count_of("message"), bool)
         sent_later[events.message[alike]] = True
         before = self._lookup.delivered_in[int(events.session[delivery])]
@@ -346,8 +346,8 @@ class Stories:
         """What was not over when those rows had ``happened``."""
         events = self._events
         none = len(events)
-        sends = self._lookup.sends
-        answer = np.where(sends.outcome == NONE, none, sends.outcome)
+        sends = events.plain_sends
+        answer = np.minimum(sends.outcome, none)
         answered = np.append(happened, False)[answer]
         yield self._those(Pending.SEND, sends.place[happened[sends.place] & ~answered])
         sent, delivered, done = (
@@ -375,12 +375,9 @@ class Stories:
     def _rows_of_messages(self, happened: Any, kinds: Sequence[Event], *, reverse: bool) -> Ints:
         """For each message the first (``reverse``) or last row of these events that has happened."""
         events = self._events
-        found = np.full(events.count_of("message"), NONE, np.int64)
         rows = events.places(*kinds)
         rows = rows[happened[rows]]
-        rows = rows[::-1] if reverse else rows
-        found[events.message[rows]] = rows  # the last assignment wins
-        return found
+        return events.first_of(rows) if reverse else events.last_of(rows)
 
     def _transactions(self, happened: Any) -> Open:
         events = self._events
