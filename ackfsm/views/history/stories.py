@@ -345,50 +345,22 @@ class Stories:
     def _open(self, happened: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Open]:
         """What was not over when those rows had ``happened``."""
         events = self._events
-        none = len(events)
+
+        def told(*kinds: Event) -> Ints:
+            rows = events.places(*kinds)
+            return np.asarray(rows[happened[rows]])
+
         sends = events.plain_sends
-        answer = np.minimum(sends.outcome, none)
-        answered = np.append(happened, False)[answer]
+        answered = np.append(happened, False)[np.minimum(sends.outcome, len(events))]
         yield self._those(Pending.SEND, sends.place[happened[sends.place] & ~answered])
-        sent, delivered, done = (
-            self._first_rows(happened, kinds)
-            for kinds in (
-                (Event.SEND, Event.RESEND),
-                (Event.DELIVERED,),
-                (Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED),
-            )
-        )
-        waiting = (sent != NONE) & (delivered == NONE) & (done == NONE)
-        yield self._those(Pending.MESSAGE, sent[waiting])
-        handed = self._last_rows(happened, (Event.DELIVERED,))
-        finished = self._last_rows(happened, (Event.PROCESSED, Event.FAILED))
-        busy = (handed != NONE) & (finished < handed) & (done == NONE)
-        yield self._those(Pending.DELIVERY, handed[busy])
-        yield self._transactions(happened)
-
-    def _first_rows(self, happened: Any, kinds: Sequence[Event]) -> Ints:
-        return self._rows_of_messages(happened, kinds, reverse=True)
-
-    def _last_rows(self, happened: Any, kinds: Sequence[Event]) -> Ints:
-        return self._rows_of_messages(happened, kinds, reverse=False)
-
-    def _rows_of_messages(self, happened: Any, kinds: Sequence[Event], *, reverse: bool) -> Ints:
-        """For each message the first (``reverse``) or last row of these events that has happened."""
-        events = self._events
-        rows = events.places(*kinds)
-        rows = rows[happened[rows]]
-        return events.first_of(rows) if reverse else events.last_of(rows)
-
-    def _transactions(self, happened: Any) -> Open:
-        events = self._events
-        ends = events.places(Event.COMMITTED, Event.ROLLED_BACK, Event.COMMIT_IN_DOUBT)
-        inside = np.flatnonzero((events.transaction != ABSENT) & happened)
-        ended = set(events.transaction[ends[happened[ends]]].tolist())
-        first: dict[int, int] = {}
-        for row in inside.tolist():
-            first.setdefault(int(events.transaction[row]), row)
-        rows = [row for transaction, row in first.items() if transaction not in ended]
-        return self._those(Pending.TRANSACTION, rows, "transaction")
+        sent, delivered = events.first_of(told(Event.SEND, Event.RESEND)), events.last_of(told(Event.DELIVERED))
+        over = events.first_of(told(Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)) != NONE
+        yield self._those(Pending.MESSAGE, sent[(sent != NONE) & (delivered == NONE) & ~over])
+        finished = events.last_of(told(Event.PROCESSED, Event.FAILED))
+        yield self._those(Pending.DELIVERY, delivered[(delivered != NONE) & (finished < delivered) & ~over])
+        begun = events.first_of(np.flatnonzero((events.transaction != ABSENT) & happened), "transaction")
+        ended = events.first_of(told(Event.COMMITTED, Event.ROLLED_BACK, Event.COMMIT_IN_DOUBT), "transaction")
+        yield self._those(Pending.TRANSACTION, begun[(begun != NONE) & (ended == NONE)], "transaction")
 
     def _those(self, what: Pending, rows: Iterable[int], column: str = "message") -> Open:
         events, every = self._events, sorted(map(int, rows))
