@@ -35,7 +35,8 @@ from ackfsm.text import meant, quoted, shown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ackfsm import draw, verify
+    from ackfsm import draw
+    from ackfsm.views.history import Stories, Story
 
 __all__ = ["add_explain"]
 
@@ -209,8 +210,9 @@ def _output(arguments: argparse.Namespace) -> Path | None:
     return None if output is None or is_standard_output(output) else output
 
 
-def _stories(arguments: argparse.Namespace, specification: Specification) -> verify.Stories:
+def _stories(arguments: argparse.Namespace, specification: Specification) -> Stories:
     from ackfsm import verify
+    from ackfsm.views.history import stories_of
 
     path = arguments.history
     with importing(arguments) as imported, progress_line("reading"):
@@ -225,10 +227,10 @@ def _stories(arguments: argparse.Namespace, specification: Specification) -> ver
         )
         examined = examined if place == path else examined.named(path)
     with progress_line("states found") as progress:
-        return examined.stories(verify.verdict(examined.findings, specification, progress=progress))
+        return stories_of(examined, verify.verdict(examined.findings, specification, progress=progress))
 
 
-def _nothing(arguments: argparse.Namespace, stories: verify.Stories, anomaly: Anomaly | None) -> int:
+def _nothing(arguments: argparse.Namespace, stories: Stories, anomaly: Anomaly | None) -> int:
     """Say that there is nothing to explain; the exit code is that of the verdict on the history."""
     verdict = stories.result.verdict
     what = "nothing was found in any message" if anomaly is None else f"no message has the anomaly {anomaly}"
@@ -269,7 +271,7 @@ class _Told:
         return draw.sequence_mermaid(diagram) if form is _Form.MERMAID else draw.sequence_plantuml(diagram)
 
 
-def _of_story(arguments: argparse.Namespace, specification: Specification, story: verify.Story) -> _Told:
+def _of_story(arguments: argparse.Namespace, specification: Specification, story: Story) -> _Told:
     from ackfsm.views import story as view
 
     def diagram() -> draw.SequenceDiagram:
@@ -286,7 +288,7 @@ def _of_story(arguments: argparse.Namespace, specification: Specification, story
     )
 
 
-def _next(arguments: argparse.Namespace, story: verify.Story) -> list[list[str]]:
+def _next(arguments: argparse.Namespace, story: Story) -> list[list[str]]:
     """What can be typed next: what was open when it went wrong."""
     from ackfsm.views.story_words import story_clock
 
@@ -301,7 +303,7 @@ def _typed(arguments: argparse.Namespace) -> list[str]:
     return [*typed_options(arguments, arguments.unrecorded), *format_options(arguments)]
 
 
-def _around(arguments: argparse.Namespace, form: _Form, stories: verify.Stories) -> int:
+def _around(arguments: argparse.Namespace, form: _Form, stories: Stories) -> int:
     from ackfsm.views import story as view
     from ackfsm.views.times import Clock
 

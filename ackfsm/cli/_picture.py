@@ -38,6 +38,7 @@ class PictureWanted:
         file = self._arguments.html
         if file is None:
             return
+        from ackfsm.views.history import picture_of
         from ackfsm.views.picture import Commands, picture_page
 
         options, again = self._options, path != "-"
@@ -47,7 +48,7 @@ class PictureWanted:
             tables=["ackfsm", "verify", *options, "--output", "found", path] if again else (),
         )
         with progress_line("drawing"):
-            page = picture_page(result, examination.picture(result), self._specification, commands)
+            page = picture_page(result, picture_of(examination, result), self._specification, commands)
         self.pages[file] = page.encode()
 
 

@@ -10,7 +10,7 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, Verdict
 from ackfsm.text import in_words, quoted, shown
-from ackfsm.verify import BROKER, Moment, Side, Story
+from ackfsm.views.history import BROKER, Moment, Side, Story
 from ackfsm.views.story_words import fault_sentences, headline, impossible_sentences, life_sentence, story_clock
 from ackfsm.views.times import Clock
 

@@ -21,7 +21,8 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, shown
-from ackfsm.verify import LEVELS, Band, By, Grouped, Marks, Moment, Picture, Result, Series, Shown
+from ackfsm.verify import LEVELS, By, Grouped, Result, Series
+from ackfsm.views.history import Band, Marks, Moment, Picture, Shown
 from ackfsm.views.story import lanes_of
 from ackfsm.views.story_words import fault_sentences, headline, impossible_sentences, life_sentence, story_clock
 from ackfsm.views.times import Clock

@@ -16,8 +16,8 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Verdict
 from ackfsm.text import in_words, quoted, shown
-from ackfsm.verify import BROKER, Around, Moment, Open, Pending, Story
 from ackfsm.views._lines import hanging, listed
+from ackfsm.views.history import BROKER, Around, Moment, Open, Pending, Story
 from ackfsm.views.story_words import (
     fault_sentences,
     fault_told,

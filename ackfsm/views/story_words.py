@@ -9,8 +9,9 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification, names
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, quoted
-from ackfsm.verify import Chapter, Contradicted, FaultSpan, Found, Moment, Story, WhyNot
+from ackfsm.verify import Contradicted
 from ackfsm.views._lines import occurrence_to
+from ackfsm.views.history import Chapter, FaultSpan, Found, Moment, Story, WhyNot
 from ackfsm.views.times import Clock, clock_of
 
 __all__ = [

@@ -202,8 +202,7 @@ def _cost(found: Findings) -> Iterator[tuple[str, str]]:
     """What it took to hold messages, and pairs of them, to the model; the time is different each time."""
     held = found.explanation
     if held is not None and held.messages:
-        each = [held, *([] if held.pairs is None else [held.pairs])]
-        searches, states = sum(one.searches for one in each), sum(one.states for one in each)
+        searches, states = (sum(getattr(each, name) for each in found.held) for name in ("searches", "states"))
         share = "" if found.cost.share is None else f", {found.cost.share:.0%} of the processor time"
         yield "cost", f"{searches:,} searches, {states:,} states{share}"
 
@@ -278,13 +277,9 @@ def _clauses(told: Sequence[str]) -> str:
 
 def _unnamed(findings: Findings) -> tuple[int, str]:
     """How many messages, or pairs, are no run of the model though no anomaly says so, and how they are called."""
-    held = findings.explanation
-    if held is None:
-        return 0, ""
-    if held.unnamed:
-        return held.unnamed, "message" if held.unnamed == 1 else "messages"
-    count = 0 if held.pairs is None else held.pairs.unnamed
-    return count, "pair of messages" if count == 1 else "pairs of messages"
+    kinds = (("message", "messages"), ("pair of messages", "pairs of messages"))
+    found = ((each.unnamed, kind[each.unnamed != 1]) for each, kind in zip(findings.held, kinds, strict=False))
+    return next((each for each in found if each[0]), (0, ""))
 
 
 _CONTRADICTION: Final = "contradiction"
@@ -343,11 +338,9 @@ def _judged(result: Result, finding: Finding) -> Text:
 def _contradicted(findings: Findings) -> list[tuple[str, str, Text, FirstMessage | None]]:
     """The row of those that are no run of the model though no anomaly says so."""
     count, what = _unnamed(findings)
-    held = findings.explanation
-    if not count or held is None:
+    if not count:
         return []
-    examples = (*held.examples, *(() if held.pairs is None else held.pairs.examples))
-    each = next((each for each in examples if not each.anomalies), None)
+    each = next((each for each in findings.contradicted if not each.anomalies), None)
     message = None if each is None else FirstMessage(message=each.message, line=each.line, t=each.t)
     told = Text(f"not allowed: {what} that {'is' if count == 1 else 'are'} no run of the model", style="red")
     return [(_CONTRADICTION, f"{count:,}", told, message)]

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ackfsm import tables, verify
+from ackfsm.views.history import picture_of
 from ackfsm.views.picture import Commands, picture_page
 from model_tests.support.browser import browser, opened
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
@@ -37,7 +38,7 @@ def main(line: Sequence[str] | None = None) -> int:
         found = verify.examination(history, specification, lambda _: jms, skew=None, binned=True)
         result = verify.verdict(found.findings, specification)
         verified = time.process_time()
-        picture = found.picture(result)
+        picture = picture_of(found, result)
         drawn = time.process_time()
         file.write_text(picture_page(result, picture, specification, Commands((), (), ())))
         written = time.process_time()

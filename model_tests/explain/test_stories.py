@@ -17,7 +17,7 @@ from rich.console import Console
 from ackfsm import draw, verify
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Fault, Verdict
-from ackfsm.verify import Story, WhyNot
+from ackfsm.views.history import Story, WhyNot, stories_of
 from ackfsm.views.story import story_json, story_screen, story_text
 from ackfsm.views.story_words import life_sentence, story_clock
 from model_tests.support.tables import shipped
@@ -214,7 +214,7 @@ def test_the_first_messages_of_a_folded_history_are_the_same(path: Path) -> None
         assert message.line == min(each.line for each in story.chapters[0].own if each.t == message.t)
     if path.suffix != ".gz":
         with pytest.raises(ValueError, match="a folded history has no stories"):
-            folded.stories(result)
+            stories_of(folded, result)
 
 
 @pytest.mark.parametrize("name", ["a duplicate after the link broke", "loss in the crash that is allowed"])
@@ -244,6 +244,6 @@ def _without_faults(name: str, assumed: tuple[Fault, ...]) -> Story:
             assumed=assumed,
             folded_from=None,
         )
-    story = examination.stories(verify.verdict(examination.findings, shipped())).first()
+    story = stories_of(examination, verify.verdict(examination.findings, shipped())).first()
     assert story is not None
     return story

@@ -22,7 +22,8 @@ from ackfsm.verify.counting import bins as bins_module
 from ackfsm.verify.counting.bins import WIDTHS, Bins, bins_of, width_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk
-from ackfsm.verify.results.stories import Stories
+from ackfsm.verify.results.tables import ResultTables
+from ackfsm.views.history import Stories
 from ackfsm.views.story import story_json
 from model_tests.support.places import DATA
 from model_tests.support.verify.random_histories import Event, histories
@@ -261,7 +262,8 @@ def test_cut_anywhere_a_history_has_the_same_bins_and_stories(name: str, data: s
 
 def _stories(outcome: Folded, specification: tables.Specification, bins: Bins) -> dict[str, Any]:
     """What is told of each message in question, by its id."""
-    stories = Stories(outcome, verdict(outcome.findings, specification), specification, bins.consumers, bins.begun)
+    found = ResultTables(outcome, verdict(outcome.findings, specification), specification)
+    stories = Stories(found, bins.consumers, bins.begun)
     asked = sorted({code for codes in stories.tables.in_question().values() for code in codes.tolist()})
     told = [story_json(stories.told(code), specification) for code in asked]
     return {each["messages"][0]["message"]: each for each in told}

@@ -13,6 +13,7 @@ from ackfsm import spark, tables, verify
 from ackfsm.cli import main
 from ackfsm.terms import Configuration
 from ackfsm.verify.folding import chunks
+from ackfsm.views.history import picture_of
 from ackfsm.views.picture import Commands, picture_page
 from model_tests.support.places import DATA
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
@@ -74,7 +75,7 @@ def _configuration(_: verify.Header | None) -> Configuration:
 
 def _page(found: verify.Examination) -> Any:
     result = verify.verdict(found.findings, SPEC)
-    page = picture_page(result, found.picture(result, most=5), SPEC, Commands((), (), ()))
+    page = picture_page(result, picture_of(found, result, most=5), SPEC, Commands((), (), ()))
     data = re.search(r'id="data">(.*?)</script>', page, re.DOTALL)
     assert data is not None
     return json.loads(data[1])

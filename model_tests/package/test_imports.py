@@ -24,6 +24,7 @@ OPEN = {
     "ackfsm.explore": {"ackfsm.explore.search.distributed"},
     "ackfsm.verify": {  # Spark is another driver of the fold
         *(f"ackfsm.verify.folding.{name}" for name in ("chunks", "monitor", "observations", "passes", "summary")),
+        "ackfsm.verify.findings.judgements",
         "ackfsm.verify.results.tables",
     },
 }

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ackfsm.history.lines import ParseError
 from ackfsm.terms import Anomaly, Configuration, Fault
 from ackfsm.text import quoted
-from ackfsm.verify.conformance.explain import Explanation
+from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded
 
 __all__ = [
@@ -139,6 +139,22 @@ class Findings:
     unshown: tuple[str, ...] = ()
     imported: bool = False
     cost: Cost = dataclasses.field(default_factory=lambda: Cost(), compare=False)  # noqa: PLW0108 - it is defined below
+
+    @property
+    def each(self) -> tuple[Findings, ...]:
+        """The findings of each configuration that judges messages."""
+        return tuple(part.findings for part in self.parts) or (self,)
+
+    @property
+    def held(self) -> tuple[Explanation, ...]:
+        """What came of holding messages to the model, and then pairs of them, as far as they were."""
+        whole = self.explanation
+        return () if whole is None else (whole,) if whole.pairs is None else (whole, whole.pairs)
+
+    @property
+    def contradicted(self) -> tuple[Contradicted, ...]:
+        """The first messages, and pairs, that are no run of the model."""
+        return tuple(example for each in self.held for example in each.examples)
 
     @property
     def assumed(self) -> tuple[Fault, ...]:

@@ -8,6 +8,7 @@ may wait, and who never acknowledges keeps its messages in flight.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -19,13 +20,20 @@ from ackfsm.history.columns import ABSENT, Events, event_code
 from ackfsm.history.gathered import SEEN_AT_REST, Remark
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER
+from ackfsm.history.queues import Configurations
+from ackfsm.history.read import History
 from ackfsm.history.victims import FAULT_EVENTS
 from ackfsm.history_format import Call, Event
-from ackfsm.terms import Anomaly, Fault
+from ackfsm.tables import Specification
+from ackfsm.tables.names import Condition
+from ackfsm.terms import Anomaly, Configuration, Consumption, Fault, ListenerException
+from ackfsm.verify.conformance.messages import acknowledges_by_library
 from ackfsm.verify.context.circumstances import OF_MESSAGES
-from ackfsm.verify.findings.findings import EXAMPLES, Finding
+from ackfsm.verify.counting.shown import cannot_show
+from ackfsm.verify.findings.findings import EXAMPLES, Finding, Findings, Part
+from ackfsm.verify.findings.parts import together
 
-__all__ = ["Stuck", "stuck"]
+__all__ = ["stuck_of", "with_stuck"]
 
 _TELLING: Final = (*FAULT_EVENTS, *SEEN_AT_REST, Event.DRAINED)
 _SENDS: Final = (Event.SEND, Event.RESEND)
@@ -41,6 +49,12 @@ _MADE_BY: Final[Mapping[Call, tuple[Event, ...]]] = MappingProxyType(
     }
 )
 """The lines that tell of each call that may be stuck."""
+
+_NEEDED: Final = frozenset(
+    {Event.DELIVERED, Event.PROCESSED, Event.FAILED, Event.ACKNOWLEDGE, Event.ACKNOWLEDGED, Event.RECOVER, Event.CLOSE}
+    | {Event.FAULT, Event.RECOVERED}
+)
+"""Without these it is not known what an application still owes, or whether a fault lasts."""
 
 _UNREPAIRED: Final = "a fault was not repaired before the calls and queues were looked at, so that they may go on"
 _NOT_SEEN: Final = "no `drained` or `depth` follows the last line before a call that waits"
@@ -63,22 +77,58 @@ class _Part:
     unknown: str | None = None
 
 
-def stuck(  # noqa: PLR0913 - what was seen, and what of it is owed
-    events: Events,
-    remarks: Sequence[Remark],
-    *,
-    by_library: bool,
-    keeps_failed: bool,
-    needs_every_line: bool,
-    concerns: Callable[[str | None], bool],
-) -> Stuck:
-    """Which messages were stuck, as far as ``remarks`` tell, in the queues that ``concerns`` names.
+def with_stuck(findings: Findings, history: History, specification: Specification) -> Findings:
+    """``findings`` with how much is ``stuck``, if ``history`` tells what rests.
 
-    ``by_library`` says whether the library acknowledges by itself, so that no application owes an acknowledgement,
-    ``keeps_failed`` whether a session keeps what its application failed to process, which then is to recover it.
+    Its events are in the order of time as it was told.
     """
-    seen = _Seen(events, remarks)
-    waiting = [each for each in remarks if each.event == Event.WAITING and not seen.returned(each)]
+    found = stuck_of(findings, history, specification)
+    if not found:
+        return findings
+    if not findings.queues:
+        return _with(findings, found[0].finding)
+    parts = [
+        dataclasses.replace(part, findings=_with(part.findings, each.finding))
+        for part, each in zip(findings.parts, found, strict=True)
+    ]
+    return together(parts, Configurations(findings.configuration, findings.queues))
+
+
+def _with(findings: Findings, found: Finding) -> Findings:
+    needed = [name for name in findings.unshown if name in _NEEDED]
+    if needed:
+        found = dataclasses.replace(found, found=0, examples=(), unknown=cannot_show(needed), unrecorded=True)
+    whole = {**findings.anomalies, Anomaly.STUCK: found}
+    return dataclasses.replace(
+        findings, anomalies=MappingProxyType({anomaly: whole[anomaly] for anomaly in Anomaly if anomaly in whole})
+    )
+
+
+def stuck_of(findings: Findings, history: History, specification: Specification) -> tuple[Stuck, ...]:
+    """What is ``stuck`` in each of :attr:`Findings.each`; nothing if the history does not tell what rests."""
+    if not history.remarks:
+        return ()
+    seen, parts = _Seen(history.events, history.remarks), findings.parts
+    if not findings.queues:
+        return (_stuck(seen, findings, specification, lambda _: True),)
+    return tuple(
+        _stuck(seen, part.findings, specification, functools.partial(_concerns, parts, part)) for part in parts
+    )
+
+
+def _concerns(parts: Sequence[Part], part: Part, queue: str | None) -> bool:
+    """Whether ``part`` is that of ``queue``; the first one has what no other has."""
+    return part is next((each for each in parts if queue in each.queues), parts[0])
+
+
+def _stuck(
+    seen: _Seen, findings: Findings, specification: Specification, concerns: Callable[[str | None], bool]
+) -> Stuck:
+    """What is stuck in the queues that ``concerns`` names."""
+    configuration = findings.configuration
+    by_library = configuration is not None and acknowledges_by_library(specification, configuration)
+    keeps_failed = configuration is not None and _keeps_what_failed(specification, configuration)
+    waiting = [each for each in seen.remarks if each.event == Event.WAITING and not seen.returned(each)]
     calls = [(each, seen.call(each)) for each in waiting if each.error != Call.RECEIVE]
     known = frozenset[str]().union(*(part.messages for _, part in calls))
     receivers = [each for each in waiting if each.error == Call.RECEIVE]
@@ -94,17 +144,28 @@ def stuck(  # noqa: PLR0913 - what was seen, and what of it is owed
         anomaly=Anomaly.STUCK,
         found=len(messages) + sum(part.others for part in parts),
         unknown="; ".join(reasons) or None,
-        needs_every_line=needs_every_line,
+        needs_every_line=specification.properties[Anomaly.STUCK].needs_every_line,
         examples=tuple(sorted(messages)[:EXAMPLES]),
     )
     return Stuck(finding, messages)
+
+
+def _keeps_what_failed(specification: Specification, configuration: Configuration) -> bool:
+    """Whether an application that failed with a message is the one to recover or close its session (JMS 8.7).
+
+    What a library swallows is given back by nobody, which the search finds too.
+    """
+    if configuration.consumption is Consumption.LISTENER:
+        return configuration.listener_exception is ListenerException.NEXT_MESSAGE
+    environment = specification.environment(configuration)
+    return not specification.conditions[Condition.OFFERS_FAILED_AND_REJECTED].holds(environment)
 
 
 class _Seen:
     """The history around what was seen at rest."""
 
     def __init__(self, events: Events, remarks: Sequence[Remark]) -> None:
-        self._events, self._remarks = Index.of(events), remarks
+        self._events, self.remarks = Index.of(events), remarks
         self._codes = {name: _numbered(events, name) for name in ("process", "session", "queue", "message")}
         self._acts = ~np.isin(events.event, [event_code(event) for event in _TELLING])
         self._rests = events.places(Event.DRAINED, Event.DEPTH)
@@ -174,7 +235,7 @@ class _Seen:
     def last_depths(self) -> Iterator[Remark]:
         """Those that nothing in their queue follows."""
         events = self._events
-        for each in self._remarks:
+        for each in self.remarks:
             if each.event != Event.DEPTH or not (each.position or each.delivery_count):
                 continue
             queue = self._codes["queue"].get(each.queue or "", ABSENT)

@@ -12,7 +12,6 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Guarantees, Specification
 from ackfsm.terms import Anomaly, Fault, Verdict
 from ackfsm.text import in_words
-from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.counting.shown import cannot_show
 from ackfsm.verify.findings.findings import SHOWN, Finding, Findings, quoted_few
 
@@ -124,7 +123,7 @@ def verdict(
     shall not be there, allowed or not; ``progress`` is told how many states were found.
     """
     why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
-    judged = [_judged(part, _allowed(part, specification, progress), why) for part in _judged_apart(findings)]
+    judged = [_Judged(each, _allowed(each, specification, progress), why) for each in findings.each]
     return _result(findings, judged, specification.guarantees, never)
 
 
@@ -144,23 +143,8 @@ def judge(
     Of the ``guarantees``, if they are given, the result says which stood in this history, and of the anomalies that
     shall ``never`` be there whether they are, which changes nothing of the verdict.
     """
-    judged = [_judged(part, allowed, why_undecided) for part in _judged_apart(findings)]
+    judged = [_Judged(each, allowed, why_undecided) for each in findings.each]
     return _result(findings, judged, guarantees, never)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Judged:
-    """What is held against the messages of one configuration, and what is open of them."""
-
-    findings: Findings
-    kinds: Mapping[Anomaly, bool | None]
-    decided: Mapping[Anomaly, bool | None]
-    violations: tuple[str, ...]
-    doubts: tuple[str, ...]
-
-
-def _judged_apart(findings: Findings) -> Sequence[Findings]:
-    return [part.findings for part in findings.parts] or [findings]
 
 
 def _allowed(
@@ -179,29 +163,13 @@ def _allowed(
     )
 
 
-def _judged(
-    findings: Findings, allowed: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
-) -> _Judged:
-    decided = {
-        anomaly: _decided(finding, allowed=allowed.get(anomaly), excuses=_unshown_excuses(findings))
-        for anomaly, finding in findings.anomalies.items()
-    }
-    return _Judged(
-        findings,
-        allowed,
-        decided,
-        tuple(_violations(findings, decided)),
-        tuple(_doubts(findings, decided, why_undecided, allowed)),
-    )
-
-
 def _result(
     findings: Findings, judged: Sequence[_Judged], guarantees: Guarantees | None, never: Collection[Anomaly]
 ) -> Result:
     """What comes of all that was ``judged``: a history is valid if every part of it is."""
     where = [f"{part}: " for part in findings.parts] or [""]
-    violations = [f"{name}{why}" for name, each in zip(where, judged, strict=True) for why in each.violations]
-    doubts = [f"{name}{why}" for name, each in zip(where, judged, strict=True) for why in each.doubts]
+    violations = [f"{name}{why}" for name, each in zip(where, judged, strict=True) for why in each.violations()]
+    doubts = [f"{name}{why}" for name, each in zip(where, judged, strict=True) for why in each.doubts()]
     doubts = [*_doubts_of_all(findings), *doubts]
     happened = _happened(findings)
     evaluated = guarantees.evaluate(happened) if guarantees else {}
@@ -214,9 +182,7 @@ def _result(
         strongest=guarantees.strongest(evaluated) if guarantees else (),
         never={anomaly: happened.get(anomaly) for anomaly in never},
         allowed_kinds=tuple(each.kinds for each in judged),
-        violated=tuple(
-            dict.fromkeys(each.anomaly for part in judged for each in _violated(part.findings, part.decided))
-        ),
+        violated=tuple(dict.fromkeys(each.anomaly for part in judged for each in part.violated())),
     )
 
 
@@ -240,22 +206,6 @@ _EXCUSES: Final = frozenset(
 """What allows more where it happened."""
 
 
-def _unshown_excuses(findings: Findings) -> list[str]:
-    return [name for name in findings.unshown if name in _EXCUSES]
-
-
-def _decided(finding: Finding, *, allowed: bool | None, excuses: Sequence[str]) -> bool | None:
-    """Whether all that was found is explained by what happened to its message; else what its kind is allowed.
-
-    What is not allowed as far as was recorded may be allowed if ``excuses`` happened that the source cannot show.
-    """
-    if finding.found and _of_its_kind(finding) and excuses and not allowed:
-        return None
-    if _of_its_kind(finding) or not finding.found:
-        return None if finding.undecided and allowed else allowed
-    return False if finding.unexplained else None if finding.undecided else True
-
-
 def _happened(findings: Findings) -> dict[str, bool | None]:
     """Which anomalies and ends the history certainly has, and certainly has not.
 
@@ -275,41 +225,85 @@ def _happened(findings: Findings) -> dict[str, bool | None]:
     }
 
 
-def _violations(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[str]:
-    for finding in _violated(findings, allowed):
-        yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
-    explanation = findings.explanation
-    if explanation is not None and not findings.parse_errors:
-        yield from (f"{each} not conform to the model: {told}" for each, told in _unnamed(explanation))
+class _Judged:
+    """What is held against the messages of one configuration, and what is open of them."""
 
+    def __init__(
+        self, findings: Findings, kinds: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
+    ) -> None:
+        """``kinds`` says what the configuration allows in any number, ``why_undecided`` why that is open."""
+        self.findings, self.kinds, self._why = findings, kinds, why_undecided
+        self._excuses = [name for name in findings.unshown if name in _EXCUSES]
+        self.decided = {anomaly: self._decided(finding) for anomaly, finding in findings.anomalies.items()}
 
-def _violated(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[Finding]:
-    """What was found, is not allowed, and would be there whatever the unread lines say."""
-    for finding in findings.anomalies.values():
-        if finding.certain and allowed[finding.anomaly] is False and not _may_be_unread(findings, finding):
-            yield finding
+    def _decided(self, finding: Finding) -> bool | None:
+        """Whether all that was found is explained by what happened to its message; else what its kind is allowed.
 
+        What is not allowed as far as was recorded may be allowed if excuses happened that the source cannot show.
+        """
+        allowed = self.kinds.get(finding.anomaly)
+        if finding.found and _of_its_kind(finding) and self._excuses and not allowed:
+            return None
+        if _of_its_kind(finding) or not finding.found:
+            return None if finding.undecided and allowed else allowed
+        return False if finding.unexplained else None if finding.undecided else True
 
-def _doubts(
-    findings: Findings,
-    allowed: Mapping[Anomaly, bool | None],
-    why_undecided: Mapping[Anomaly, str | None],
-    allowed_kinds: Mapping[Anomaly, bool | None],
-) -> Iterator[str]:
-    """Why the verdict is open; what is of the recording hangs on whether the anomaly is allowed in any number."""
-    if findings.configuration is None:
-        yield "no configuration is known to judge it by; name one (--profile, --set) or add a header"
-    if findings.explanation is not None:
-        yield from _open_lives(findings, findings.explanation)
-    for why, names in _grouped(findings, allowed_kinds):
-        yield f"{in_words(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
-    for finding in findings.anomalies.values():
-        if finding.doubt is not None and not allowed_kinds.get(finding.anomaly):
+    def violated(self) -> Iterator[Finding]:
+        """What was found, is not allowed, and would be there whatever the unread lines say."""
+        for finding in self.findings.anomalies.values():
+            its = finding.certain and self.decided[finding.anomaly] is False
+            if its and not _may_be_unread(self.findings, finding):
+                yield finding
+
+    def violations(self) -> Iterator[str]:
+        """What makes the history invalid."""
+        findings = self.findings
+        for finding in self.violated():
+            yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
+        if not findings.parse_errors:
+            yield from (f"{each} not conform to the model: {told}" for each, told in _unnamed(findings))
+
+    def doubts(self) -> Iterator[str]:
+        """Why the verdict is open; what is of the recording hangs on whether the anomaly is allowed in any number."""
+        findings = self.findings
+        if findings.configuration is None:
+            yield "no configuration is known to judge it by; name one (--profile, --set) or add a header"
+        if findings.explanation is not None:
+            for why, count in findings.explanation.undecided.items():
+                yield f"{_messages(count)} could not be checked against the model: {why}"
+        if findings.parse_errors:
+            for each, told in _unnamed(findings):
+                yield f"{each} not conform to the model unless a line is missing: {told}"
+        for why, names in self._unknown().items():
+            yield f"{in_words(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
+        for finding in findings.anomalies.values():
+            yield from self._doubts_of(finding)
+
+    def _doubts_of(self, finding: Finding) -> Iterator[str]:
+        allowed = self.decided[finding.anomaly]
+        if finding.doubt is not None and not self.kinds.get(finding.anomaly):
             yield finding.doubt
-        if finding.certain and allowed[finding.anomaly] is None and findings.configuration is not None:
-            yield f"{_seen(finding)}, {_open(findings, finding, why_undecided.get(finding.anomaly))}"
-        if finding.certain and allowed[finding.anomaly] is False and _may_be_unread(findings, finding):
+        if finding.certain and allowed is None and self.findings.configuration is not None:
+            yield f"{_seen(finding)}, {self._open(finding)}"
+        if finding.certain and allowed is False and _may_be_unread(self.findings, finding):
             yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
+
+    def _open(self, finding: Finding) -> str:
+        if self._excuses and (finding.undecided or _of_its_kind(finding)):
+            return f"and {cannot_show(self._excuses)}, which may explain {'it' if finding.found == 1 else 'them'}"
+        if finding.undecided:
+            because = _WHY_UNDECIDED.get(finding.anomaly, "")
+            return f"and {finding.undecided} of them could not be decided{because}"
+        why = self._why.get(finding.anomaly)
+        return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
+
+    def _unknown(self) -> Mapping[str, list[str]]:
+        """For each reason the anomalies of which it is unknown how many there are."""
+        groups: dict[str, list[str]] = {}
+        for finding in self.findings.anomalies.values():
+            if finding.unknown is not None and not (finding.unrecorded and self.kinds.get(finding.anomaly)):
+                groups.setdefault(finding.unknown, []).append(finding.anomaly)
+        return groups
 
 
 def _doubts_of_all(findings: Findings) -> Iterator[str]:
@@ -328,24 +322,6 @@ _WHY_UNDECIDED: Final = MappingProxyType(
         Anomaly.MISSING_OUTCOME: ": an outcome may come until a `drained` follows the send",
     }
 )
-
-
-def _open(findings: Findings, finding: Finding, why: str | None) -> str:
-    excuses = _unshown_excuses(findings)
-    if excuses and (finding.undecided or _of_its_kind(finding)):
-        return f"and {cannot_show(excuses)}, which may explain {'it' if finding.found == 1 else 'them'}"
-    if finding.undecided:
-        because = _WHY_UNDECIDED.get(finding.anomaly, "")
-        return f"and {finding.undecided} of them could not be decided{because}"
-    return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
-
-
-def _open_lives(findings: Findings, explanation: Explanation) -> Iterator[str]:
-    for why, count in explanation.undecided.items():
-        yield f"{_messages(count)} could not be checked against the model: {why}"
-    if findings.parse_errors:
-        for each, told in _unnamed(explanation):
-            yield f"{each} not conform to the model unless a line is missing: {told}"
 
 
 def _may_be_unread(findings: Findings, finding: Finding) -> bool:
@@ -368,7 +344,7 @@ def _seen(finding: Finding) -> str:
 def _not_allowed(findings: Findings, finding: Finding) -> str:
     if finding.unexplained is None or _of_its_kind(finding):
         return f"the configuration does not allow{_under(findings.faults, findings.assumed)}"
-    its = [each for each in _contradicted(findings) if finding.anomaly.value in each.anomalies]
+    its = [each for each in findings.contradicted if finding.anomaly.value in each.anomalies]
     example = f" ({its[0]})" if its else ""
     nothing = f"nothing recorded before{' and no unrecorded fault' if findings.assumed else ''} explains"
     if finding.unexplained == finding.found:
@@ -376,29 +352,13 @@ def _not_allowed(findings: Findings, finding: Finding) -> str:
     return f"{nothing} in {_messages(finding.unexplained)}{example}"
 
 
-def _contradicted(findings: Findings) -> Sequence[Contradicted]:
-    if findings.explanation is None:
-        return ()
-    pairs = findings.explanation.pairs
-    return (*findings.explanation.examples, *(pairs.examples if pairs else ()))
-
-
-def _first_unnamed(explanation: Explanation) -> str:
-    return next((str(each) for each in explanation.examples if not each.anomalies), "...")
-
-
-def _unnamed(explanation: Explanation) -> Iterator[tuple[str, str]]:
+def _unnamed(findings: Findings) -> Iterator[tuple[str, str]]:
     """How many messages, and pairs, are no run of the model though no anomaly says so, and the first of them."""
-    if explanation.unnamed:
-        yield f"{_messages(explanation.unnamed)} {_do(explanation.unnamed)}", _first_unnamed(explanation)
-    pairs = explanation.pairs
-    if pairs is not None and pairs.unnamed:
-        number = f"{pairs.unnamed:,} pair{'' if pairs.unnamed == 1 else 's'} of messages"
-        yield f"{number} {_do(pairs.unnamed)}", _first_unnamed(pairs)
-
-
-def _do(count: int) -> str:
-    return "does" if count == 1 else "do"
+    for each, kind in zip(findings.held, ("message", "pair"), strict=False):
+        if each.unnamed:
+            number = f"{each.unnamed:,} {kind}{'' if each.unnamed == 1 else 's'}{' of messages' * (kind == 'pair')}"
+            first = next((str(one) for one in each.examples if not one.anomalies), "...")
+            yield f"{number} {'does' if each.unnamed == 1 else 'do'}", first
 
 
 def _messages(count: int) -> str:
@@ -408,11 +368,3 @@ def _messages(count: int) -> str:
 def _under(faults: Sequence[Fault], assumed: Sequence[Fault]) -> str:
     told = [*faults, *(f"unrecorded {fault}" for fault in assumed if fault not in faults)]
     return f" under {in_words(told)}" if told else " without a fault"
-
-
-def _grouped(findings: Findings, allowed: Mapping[Anomaly, bool | None]) -> Iterator[tuple[str, list[str]]]:
-    groups: dict[str, list[str]] = {}
-    for finding in findings.anomalies.values():
-        if finding.unknown is not None and not (finding.unrecorded and allowed.get(finding.anomaly)):
-            groups.setdefault(finding.unknown, []).append(finding.anomaly)
-    yield from groups.items()

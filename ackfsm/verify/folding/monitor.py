@@ -11,7 +11,7 @@ import functools
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +23,8 @@ from ackfsm.history.queues import configurations_of
 from ackfsm.history.read import NoEventError
 from ackfsm.history_format import EVENTS, Event
 from ackfsm.terms import Anomaly
-from ackfsm.verify.conformance.messages import Conformance
-from ackfsm.verify.findings.decided import NO, YES, Decided, Judged
 from ackfsm.verify.findings.findings import Findings
+from ackfsm.verify.findings.judgements import CONTRADICTION, Judgements, codes_of, with_allowed
 from ackfsm.verify.findings.verdict import Result, verdict
 from ackfsm.verify.folding import kernel
 from ackfsm.verify.folding.passes import Fold, Folded, Folder
@@ -340,18 +339,12 @@ class _After:
 
     def _new(self) -> Iterator[Alert]:
         """What was not told yet, of messages and transactions that had time for all their lines."""
-        for part in self._parts():
-            for anomaly in part.decided.found:
-                yield from self._alerts(part, anomaly)
-            for message in self._not_told(part.decided.unnamed(), CONTRADICTION):
-                yield self._alert(message, CONTRADICTION, ("invalid", part.impossible(message)))
-
-    def _parts(self) -> Iterator[_Part]:
-        """What each configuration judges."""
-        examined, findings = self._outcome.examined, self._outcome.findings
-        held, parts = iter(examined.held), [part.findings for part in findings.parts] or [findings]
-        for place, (decided, part) in enumerate(zip(examined.decided, parts, strict=True)):
-            yield _Part(place, decided, None if decided.explainer is None else next(held), part)
+        outcome = self._outcome
+        for place, (its, findings) in enumerate(zip(outcome.examined.judgements, outcome.findings.each, strict=True)):
+            for anomaly in its.counted:
+                yield from self._alerts(place, its, findings, anomaly)
+            for message in self._not_told(its.unnamed(), CONTRADICTION):
+                yield self._alert(message, CONTRADICTION, ("invalid", str(its.impossible(message))))
 
     def _not_told(self, codes: Ints, kind: str) -> Sequence[int]:
         """Those of ``codes`` that had time for all their lines and of which that ``kind`` was not told yet."""
@@ -365,21 +358,18 @@ class _After:
             return False
         return any(monitor.marked_at_rest for monitor in definition.monitors)
 
-    def _alerts(self, part: _Part, anomaly: Anomaly) -> Iterator[Alert]:
-        new = self._not_told(part.decided.found[anomaly], anomaly)
+    def _alerts(self, place: int, its: Judgements, findings: Findings, anomaly: Anomaly) -> Iterator[Alert]:
+        rows = its.of(anomaly)
+        codes = codes_of(rows)
+        new = self._not_told(codes, anomaly)
         if self._is_of_the_end(anomaly):
-            for message in new:
-                if message in part.accused:
-                    yield self._alert(message, anomaly, ("invalid", part.impossible(message)))
+            for message in np.intersect1d(new, its.accused()).tolist():
+                yield self._alert(message, anomaly, ("invalid", str(its.impossible(message))))
             return
-        if not new:
-            return
-        judged = part.decided.judged(anomaly, None)
-        rows = np.searchsorted(judged.codes, new)
-        if part.decided.configured and (judged.by_kind | judged.doubted)[rows].any():
-            judged = part.decided.judged(anomaly, self._result.allowed_kinds[part.place].get(anomaly))
-        for code, row in zip(new, rows.tolist(), strict=True):
-            yield self._alert(code, anomaly, part.verdict(anomaly, judged, row))
+        rows = rows.take(np.searchsorted(codes, new))
+        asked = its.configured and any(each["by_kind"] or each["doubted"] for each in rows.to_pylist())
+        for each in with_allowed(rows, self._result.allowed_kinds[place] if asked else {}).to_pylist():
+            yield self._alert(each["case"], anomaly, _verdict(its, findings, each))
 
     def _alert(self, code: int, kind: str, told: tuple[str, str]) -> Alert:
         t, (verdict_, why) = int(self._last_of(kind)[code]), told
@@ -438,45 +428,21 @@ class _After:
         return frozenset((name, kind) for name, kind in self._state.told | told if name not in gone)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Part:
-    """What one configuration judges: the number of the part, what was decided of its messages, and what was found."""
+def _verdict(its: Judgements, findings: Findings, row: Mapping[str, Any]) -> tuple[str, str]:
+    """The verdict on the case in a ``row``, and why."""
+    anomaly, code = row["anomaly"], row["case"]
+    if not its.configured:
+        return "unknown", "no configuration is known"
+    if row["allowed"]:
+        return "allowed", ""
+    if row["allowed"] is False:
+        by_itself = anomaly != Anomaly.TORN_TRANSACTION and code in its.accused()
+        if by_itself:
+            return "invalid", str(its.impossible(code))
+        return "invalid", "no fault that is known allows it" if row["by_kind"] else _WITH_ANOTHER
+    doubt = findings.anomalies[Anomaly(anomaly)].doubt if row["doubted"] else None
+    return "unknown", doubt or its.why_undecided(code) or "the tables cannot decide it"
 
-    place: int
-    decided: Decided
-    conformance: Conformance | None
-    findings: Findings
-
-    @property
-    def accused(self) -> Ints:
-        """The messages that are no runs of the model by themselves."""
-        explainer = self.decided.explainer
-        return np.empty(0, np.int64) if explainer is None else explainer.contradicted
-
-    def impossible(self, message: int) -> str:
-        """Why one of the :attr:`accused` is no run of the model; empty of another."""
-        explainer = self.decided.explainer
-        return "" if explainer is None or message not in self.accused else str(explainer.contradiction(message))
-
-    def verdict(self, anomaly: Anomaly, judged: Judged, row: int) -> tuple[str, str]:
-        """The verdict on what has an ``anomaly``, the ``row`` of ``judged``, and why."""
-        code, allowed = int(judged.codes[row]), judged.allowed[row]
-        if not self.decided.configured:
-            return "unknown", "no configuration is known"
-        if allowed == YES:
-            return "allowed", ""
-        if allowed == NO:
-            by_kind = "no fault that is known allows it" if judged.by_kind[row] else _WITH_ANOTHER
-            return "invalid", ("" if anomaly is Anomaly.TORN_TRANSACTION else self.impossible(code)) or by_kind
-        doubt = self.findings.anomalies[anomaly].doubt if judged.doubted[row] else None
-        return "unknown", doubt or self._undecided(code) or "the tables cannot decide it"
-
-    def _undecided(self, code: int) -> str | None:
-        reasons = {} if self.conformance is None else self.conformance.undecided()
-        return next((why for why, its in reasons.items() if code in its), None)
-
-
-CONTRADICTION: Final = "contradiction"
 
 _ENDS: Final = (Event.PROCESSED, Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED, Event.ROLLED_BACK)
 _WITH_ANOTHER: Final = "together with another message it does not conform to the model"

@@ -24,7 +24,7 @@ from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Configuration
 from ackfsm.verify.counting.watch import MESSAGES
-from ackfsm.verify.findings.examine import examined
+from ackfsm.verify.findings.examine import Asked, examined
 from ackfsm.verify.findings.findings import UNCONFIGURED, Findings
 
 __all__ = ["Observations", "Plain"]
@@ -48,9 +48,8 @@ class Observations:
     def __init__(
         self, specification: Specification, configuration: Configurations | Configuration | None, *, hold: bool
     ) -> None:
-        self._specification = specification
         self._configurations = configurations_of(configuration)
-        self._hold = hold
+        self._asked = Asked(specification=specification, configuration=self._configurations, hold=hold)
         self._lock = threading.Lock()
         self._known: dict[int, Plain | None] = {}
 
@@ -63,7 +62,7 @@ class Observations:
     @property
     def holds(self) -> bool:
         """Whether messages are held to the model."""
-        return self._hold and bool(self._configurations.known())
+        return self._asked.hold and bool(self._configurations.known())
 
     @property
     def known(self) -> Mapping[int, Plain | None]:
@@ -104,7 +103,7 @@ class Observations:
 
     def _findings(self, events: Events) -> Findings:
         history = History(path=Path(), header=None, events=events, unreadable=(), unreadable_count=0)
-        return examined(history, self._specification, self._configurations, Clocks(), skew=0, hold=self._hold).findings
+        return examined(history, self._asked, Clocks(), 0).findings
 
 
 def _counts(findings: Findings) -> Mapping[str, int]:

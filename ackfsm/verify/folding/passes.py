@@ -28,7 +28,7 @@ from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history.victims import refuse_impossible
 from ackfsm.history_format import VOCABULARY
 from ackfsm.tables import Specification
-from ackfsm.terms import AckScope, Anomaly, Configuration, Fault, OutcomeScope
+from ackfsm.terms import AckScope, Anomaly, Configuration, OutcomeScope
 from ackfsm.text import shown
 from ackfsm.verify.conformance.lines import placed
 from ackfsm.verify.conformance.lives import signs_around
@@ -36,9 +36,10 @@ from ackfsm.verify.context.signs import Signs
 from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.counting.count import ends_of
 from ackfsm.verify.counting.watch import MESSAGES, prefetch_of, window_of
-from ackfsm.verify.findings.examine import Examined, Outcome, examined, with_stuck
+from ackfsm.verify.findings.examine import Asked, Examined, Outcome, examined
 from ackfsm.verify.findings.findings import Cost, Findings
 from ackfsm.verify.findings.parts import together
+from ackfsm.verify.findings.rest import with_stuck
 from ackfsm.verify.folding import kernel
 from ackfsm.verify.folding.observations import Observations
 from ackfsm.verify.folding.summary import (
@@ -60,20 +61,6 @@ from ackfsm.verify.folding.summary import (
 )
 
 __all__ = ["Asked", "Fold", "Folder"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked of a history: see :func:`ackfsm.verify.examine`; and whether what went on is counted over time."""
-
-    specification: Specification
-    configuration: Configurations | Configuration | None
-    skew: int | None = 0
-    tells_processed: bool = False
-    hold: bool = True
-    assumed: Collection[Fault] = ()
-    unshown: Collection[str] = ()
-    binned: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -259,18 +246,7 @@ class Fold:
         )
 
     def _examined(self, history: History) -> Examined:
-        asked = self._asked
-        found = examined(
-            history,
-            asked.specification,
-            asked.configuration,
-            self._clocks,
-            skew=self._skew,
-            tells_processed=asked.tells_processed,
-            hold=asked.hold,
-            assumed=asked.assumed,
-            unshown=asked.unshown,
-        )
+        found = examined(history, self._asked, self._clocks, self._skew)
         self._held += found.findings.cost.conformance
         return found
 
@@ -285,15 +261,17 @@ class Fold:
         observation = _observations_of(hashes_of(events.names["message"].take(stands)), summaries)
         order = np.zeros(events.count_of("message"), bool)
         strange = order.copy()
-        for anomaly, messages in whole.examined.anomalies.items():
-            (order if anomaly in _BETWEEN else strange)[messages] = True
-        strange[whole.examined.not_runs()] = True
+        for judged in whole.examined.judgements:
+            for anomaly, messages in judged.counted.items():
+                if anomaly is not Anomaly.TORN_TRANSACTION:
+                    (order if anomaly in _BETWEEN else strange)[messages] = True
+            strange[judged.not_runs()] = True
         for message, place in zip(stands[order[stands]].tolist(), chunk[order[stands]].tolist(), strict=True):
             its = np.flatnonzero(events.message == message)
             pins.name(place, "session", [str(events.names["session"][int(s)]) for s in np.unique(events.session[its])])
         pins.observations(set(observation[strange[stands]].tolist()))
         _no_runs_together(pins, summaries, whole)
-        if whole.examined.held:
+        if any(each.conformance is not None for each in whole.examined.judgements):
             self._settled(pins, stands, observation, whole, summaries)
 
     def _settled(
@@ -309,7 +287,7 @@ class Fold:
         unsettled = {
             each
             for each, place in zip(found.tolist(), first.tolist(), strict=True)
-            if each in counted and not whole.examined.settled(int(stands[place]), around)
+            if each in counted and not any(its.settled(int(stands[place]), around) for its in whole.examined.judgements)
         }
         pins.observations(unsettled)
 
@@ -454,7 +432,7 @@ def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
 
 def _no_runs_together(pins: _Pinning, summaries: Sequence[Summary], whole: _Whole) -> None:
     """Pairs that stand for others that are no run of the model, or only where the times leave another order."""
-    loose = whole.examined.loose_pairs()
+    loose = np.concatenate([each.loose_pairs() for each in whole.examined.judgements])
     if not len(loose):
         return
     names = whole.events.names["message"]

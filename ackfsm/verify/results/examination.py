@@ -6,10 +6,10 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Any, Final, Unpack
 
 import pyarrow as pa
 
@@ -17,23 +17,19 @@ from ackfsm.history.header import Header
 from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import read
 from ackfsm.tables import Specification
-from ackfsm.terms import Anomaly, Configuration, Fault
-from ackfsm.verify.counting.bins import bins_of
-from ackfsm.verify.findings.examine import Outcome, outcome_of
+from ackfsm.terms import Anomaly, Configuration
+from ackfsm.verify.counting.bins import Bins, bins_of
+from ackfsm.verify.findings.examine import Asked, How, Outcome, outcome_of
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.chunks import chunks_of
-from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
+from ackfsm.verify.folding.passes import Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk, Hashes
-from ackfsm.verify.results.picture import STORIES, Picture, picture_of
-from ackfsm.verify.results.stories import Stories
 from ackfsm.verify.results.tables import (
     MESSAGES,
     FirstMessage,
     PlainRows,
     ResultTables,
-    first_messages,
-    result_tables,
 )
 from ackfsm.verify.results.written import PlainPart, staged, write_rows
 
@@ -43,17 +39,14 @@ FOLDED_FROM: Final = 2_000_000
 """Histories of as many events are folded in chunks; fewer are examined at once."""
 
 
-def examine_path(  # noqa: PLR0913 - what is examined, and how
+def examine_path(
     path: str | Path,
     specification: Specification,
     configure: Callable[[Header | None], Configurations | Configuration | None],
     *,
-    skew: int | None = 0,
-    tells_processed: bool = False,
-    hold: bool = True,
-    assumed: Collection[Fault] = (),
     folded_from: int = FOLDED_FROM,
     workers: int | None = None,
+    **how: Unpack[How],
 ) -> Findings:
     """Count every anomaly that the history at ``path`` can show, as :func:`ackfsm.verify.examine` does.
 
@@ -62,17 +55,7 @@ def examine_path(  # noqa: PLR0913 - what is examined, and how
     ``configure`` gives the configuration for the history's header, or those of its queues.  Raises what
     :func:`ackfsm.verify.read` raises.
     """
-    return examination(
-        path,
-        specification,
-        configure,
-        skew=skew,
-        tells_processed=tells_processed,
-        hold=hold,
-        assumed=assumed,
-        folded_from=folded_from,
-        workers=workers,
-    ).findings
+    return examination(path, specification, configure, folded_from=folded_from, workers=workers, **how).findings
 
 
 def examination(  # noqa: PLR0913 - as :func:`examine_path`
@@ -80,13 +63,10 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
     specification: Specification,
     configure: Callable[[Header | None], Configurations | Configuration | None],
     *,
-    skew: int | None = 0,
-    tells_processed: bool = False,
-    hold: bool = True,
-    assumed: Collection[Fault] = (),
     folded_from: int | None = FOLDED_FROM,
     workers: int | None = None,
     binned: bool = False,
+    **how: Unpack[How],
 ) -> Examination:
     """As :func:`examine_path`, with what was decided of each message beside the findings.
 
@@ -94,22 +74,13 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
     folded can have a picture.
     """
     begun = time.process_time()
-    how = _How(skew=skew, tells_processed=tells_processed, hold=hold, assumed=assumed)
     chunks = None if folded_from is None else chunks_of(path)
     if chunks is None or folded_from is None or chunks.size < folded_from:
         history = read(path)
-        unshown = history.header.cannot_show if history.header else ()
-        asked = Asked(specification=specification, configuration=configure(history.header), unshown=unshown, **how)
-        outcome = outcome_of(history, specification, asked.configuration, **how)
-        return Examination.of(outcome, asked, begun=begun)
-    unshown = chunks.header.cannot_show if chunks.header else ()
-    asked = Asked(
-        specification=specification,
-        configuration=configure(chunks.header),
-        unshown=unshown,
-        binned=binned,
-        **how,
-    )
+        asked = Asked(specification=specification, configuration=configure(history.header), **how)
+        return Examination.of(outcome_of(history, asked), asked, begun=begun)
+    how.setdefault("unshown", chunks.header.cannot_show if chunks.header else ())
+    asked = Asked(specification=specification, configuration=configure(chunks.header), binned=binned, **how)
     each = functools.partial(_in_threads, workers)
     outcome = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), each).outcome()
     return Examination.of(outcome, asked, chunks.load, each, begun=begun)
@@ -120,24 +91,19 @@ def _in_threads(workers: int | None, function: Callable[[Any], Any], arguments: 
         return list(executor.map(function, arguments))
 
 
-class _How(TypedDict):
-    skew: int | None
-    tells_processed: bool
-    hold: bool
-    assumed: Collection[Fault]
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Examination:
     """What was found in a history, and what was decided of each of its messages: it keeps what that takes in memory.
 
     Attributes:
         findings: what was counted, to be judged by :func:`ackfsm.verify.verdict`.
+        outcome: what that was taken from.
+        asked: what was asked of the history.
     """
 
     findings: Findings
-    _outcome: Outcome
-    _asked: Asked
+    outcome: Outcome
+    asked: Asked
     _load: Callable[[int], Chunk] | None
     _each: Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
@@ -154,7 +120,7 @@ class Examination:
         """Of an ``outcome``, which began to be found at so many seconds of this process; ``each`` maps over chunks."""
         cost = dataclasses.replace(outcome.findings.cost, whole=time.process_time() - begun)
         findings = dataclasses.replace(outcome.findings, cost=cost)
-        return cls(findings=findings, _outcome=outcome, _asked=asked, _load=load, _each=each)
+        return cls(findings=findings, outcome=outcome, asked=asked, _load=load, _each=each)
 
     def on(self, engine: str) -> Examination:
         """The same, found by another ``engine``."""
@@ -166,43 +132,37 @@ class Examination:
 
     def result_tables(self, result: Result) -> ResultTables:
         """What ``result``, the verdict on :attr:`findings`, says of each message that was kept in memory."""
-        return result_tables(self._outcome, result, self._asked.specification)
+        return ResultTables(self.outcome, result, self.asked.specification)
 
-    def stories(self, result: Result) -> Stories:
-        """What tells the story of a message; ``result`` is the verdict on :attr:`findings`.
+    @property
+    def folded(self) -> bool:
+        """Whether most messages are not in memory."""
+        return isinstance(self.outcome, Folded)
 
-        Raises :class:`ValueError` if the history was folded, so that most of its messages are not in memory.
+    def bins(self) -> Bins:
+        """What went on over time.
+
+        Raises :class:`ValueError` if the history was folded and :func:`examination` was not told ``binned``.
         """
-        if isinstance(self._outcome, Folded):
-            raise ValueError("a folded history has no stories; examine it with folded_from=None")  # noqa: TRY004
-        return Stories(self._outcome, result, self._asked.specification)
-
-    def picture(self, result: Result, most: int = STORIES) -> Picture:
-        """The whole as a picture, with the stories of ``most`` messages of each anomaly; ``result`` is the verdict.
-
-        Raises :class:`ValueError` if the history was folded and :func:`examination` was not told that it has one.
-        """
-        outcome = self._outcome
+        outcome = self.outcome
         if not isinstance(outcome, Folded):
-            return picture_of(self.stories(result), bins_of(outcome.examined.events), most)
-        if not self._asked.binned:
+            return bins_of(outcome.examined.events)
+        if not self.asked.binned:
             raise ValueError("a folded history has a picture only if it was examined with binned=True")
-        bins = outcome.bins()
-        stories = Stories(outcome, result, self._asked.specification, bins.consumers, bins.begun)
-        return picture_of(stories, bins, most)
+        return outcome.bins()
 
     def first(self, result: Result) -> Mapping[Anomaly, FirstMessage]:
         """Of every anomaly that was found the first message that has it, unexplained ones first; no cause is sought."""
-        return first_messages(self._outcome, result, self._asked.specification)
+        return self.result_tables(result).first()
 
     def plain(self, result: Result) -> PlainRows:
         """What gives the rows of ``messages`` of those that were left out, chunk by chunk."""
-        configurations = configurations_of(self._asked.configuration)
+        configurations = configurations_of(self.asked.configuration)
         return PlainRows(result.findings.history, configurations, open=result.findings.parse_errors > 0)
 
     def left(self) -> list[tuple[int, Hashes]]:
         """The chunks from which messages were left out, each with the hashes of their ids."""
-        summaries = self._outcome.summaries if isinstance(self._outcome, Folded) else ()
+        summaries = self.outcome.summaries if isinstance(self.outcome, Folded) else ()
         return [(each.place, each.messages) for each in summaries if len(each.messages)]
 
     def anomalies(self, result: Result) -> pa.Table:

@@ -7,6 +7,7 @@ are made from their chunk again.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events, assemble
@@ -25,30 +27,13 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
 from ackfsm.text import shown
-from ackfsm.verify.findings.decided import NO, OPEN, YES, Accusation, Having, Judged
-from ackfsm.verify.findings.examine import Outcome, stuck_messages
-from ackfsm.verify.findings.findings import Findings
+from ackfsm.verify.findings.examine import Outcome
+from ackfsm.verify.findings.judgements import CONTRADICTION, Accusation, codes_of, flags_of, with_allowed
+from ackfsm.verify.findings.rest import stuck_of
 from ackfsm.verify.findings.verdict import Result
 from ackfsm.verify.folding.summary import Chunk, Hashes, hashes_of
 
-__all__ = [
-    "ANOMALIES",
-    "CONTRADICTION",
-    "MESSAGES",
-    "SUMMARY",
-    "TABLES",
-    "TIMELINE",
-    "FirstMessage",
-    "HeldAgainst",
-    "Judgement",
-    "PlainRows",
-    "ResultTables",
-    "first_messages",
-    "result_tables",
-]
-
-CONTRADICTION: Final = "contradiction"
-"""What it is called that a message is no run of the model though no anomaly says so."""
+__all__ = ["MESSAGES", "TABLES", "FirstMessage", "PlainRows", "ResultTables"]
 
 MESSAGES: Final = "messages"
 ANOMALIES: Final = "anomalies"
@@ -252,136 +237,202 @@ class PlainRows:
         return np.array(known)[self.configurations.numbers(facts.events.names["queue"])]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Row:
-    """Those messages that have one anomaly, as columns; ``transaction`` is :data:`ABSENT` where there is none."""
-
-    anomaly: Anomaly
-    message: Ints
-    transaction: Ints
-    place: Ints
-    having: Having
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class HeldAgainst:
-    """One anomaly of one message.
+class FirstMessage:
+    """The first message with some anomaly: that nothing explains, else that is not allowed, else any.
 
     Attributes:
-        anomaly: which.
-        allowed: whether it is allowed; ``None`` where that is open.
-        unexplained: whether nothing explains it; ``None`` where no model decides it.
-        undecided: whether the model decided nothing.
-        by_kind: whether what the kind of the anomaly is allowed decides.
-        doubted: whether it may be of the recording.
-        transaction: the torn transaction, by code; ``None`` for other anomalies.
-        needs: what explains it: each cause by its name, with the row that tells it (:data:`NONE`: no line does).
+        message: its id.
+        line, t: the first line that tells of it, nanoseconds; ``None`` if none does.
     """
 
-    anomaly: Anomaly
-    allowed: bool | None
-    unexplained: bool | None
-    undecided: bool = False
-    by_kind: bool = False
-    doubted: bool = False
-    transaction: int | None = None
-    needs: tuple[tuple[str, int], ...] = ()
+    message: str
+    line: int | None
+    t: int | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Judgement:
-    """The verdict on one message, its anomalies, and what is impossible of it; ``None`` if it is a run of the model."""
-
-    verdict: Verdict
-    anomalies: tuple[HeldAgainst, ...]
-    accusation: Accusation | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False)
 class ResultTables:
-    """What was decided of each message that was kept, under a verdict."""
+    """What was decided of each message that is in memory, under the verdict ``result``."""
 
-    _outcome: Outcome
-    _result: Result
-    _specification: Specification
-    _columns: _MessageColumns
-    _rows: tuple[_Row, ...]
-    _stuck: tuple[tuple[str, bool | None], ...]
-    _severity: Ints
-    _accusations: Mapping[int, Accusation]
+    outcome: Outcome
+    result: Result
+    specification: Specification
+
+    @property
+    def _events(self) -> Index:
+        """Every line spelled out."""
+        return self.outcome.examined.events
+
+    @functools.cached_property
+    def _columns(self) -> _MessageColumns:
+        return _MessageColumns.of(self.outcome.events)
+
+    @functools.cached_property
+    def judged(self) -> pa.Table:
+        """All cases (:data:`ackfsm.verify.findings.judgements.JUDGED`), and whether each is ``allowed``."""
+        parts = zip(self.outcome.examined.judgements, self.result.allowed_kinds, strict=True)
+        return pa.concat_tables([with_allowed(each.judged, kinds) for each, kinds in parts]).combine_chunks()
+
+    @functools.cached_property
+    def causes(self) -> pa.Table:
+        """What explains them, each by its place in :attr:`judged`; what explains a case is searched for."""
+        found, before = list[pa.Table](), 0
+        for each in self.outcome.examined.judgements:
+            causes = each.causes()
+            found.append(causes.set_column(0, "place", pc.add(causes["place"], before)))
+            before += len(each.judged)
+        return pa.concat_tables(found).combine_chunks()
+
+    @functools.cached_property
+    def rows(self) -> pa.Table:
+        """A row for each anomaly of each message, in the order of the cases, and then for what is stuck.
+
+        Beside the columns of :attr:`judged` it has the ``place`` of the case there (of what is stuck the one after the
+        last), the codes of ``message`` and ``transaction``, or :data:`ABSENT`, and the ``name`` of the message.
+        """
+        events = self._events
+        torn = np.asarray(pc.equal(self.judged["anomaly"], Anomaly.TORN_TRANSACTION.value), bool)
+        place, message, transaction = _with_members(events, codes_of(self.judged), torn)
+        rows = self.judged.take(pa.array(place))
+        own = {"place": place, "message": message, "transaction": transaction}
+        for name, column in {**own, "name": _names(events, "message", message)}.items():
+            rows = rows.append_column(name, pa.array(column))
+        return pa.concat_tables([rows, pa.Table.from_pylist([*self._stuck()], rows.schema)]).combine_chunks()
+
+    def _stuck(self) -> Iterator[dict[str, Any]]:
+        """The messages that are stuck, of which the kind decides; one may be known by its id alone."""
+        found = stuck_of(self.result.findings, self.outcome.history, self.specification)
+        code = _places(self._events.names["message"].to_pylist()) if found else {}
+        own = {"anomaly": Anomaly.STUCK.value, "undecided": False, "by_kind": True, "doubted": False}
+        own |= {"place": len(self.judged), "transaction": ABSENT}
+        for each, kinds in zip(found, self.result.allowed_kinds, strict=False):
+            for name in sorted(each.messages):
+                yield {**own, "name": name, "message": code.get(name, ABSENT), "allowed": kinds.get(Anomaly.STUCK)}
+
+    @functools.cached_property
+    def _message(self) -> Ints:
+        """The message of each row, by code."""
+        return codes_of(self.rows, "message")
+
+    def _having(self, anomaly: str | None) -> Ints:
+        """The rows of an ``anomaly``, or of any, of messages of which a line tells."""
+        known = self._message != ABSENT
+        its = known if anomaly is None else known & np.asarray(pc.equal(self.rows["anomaly"], str(anomaly)), bool)
+        return np.flatnonzero(its)
+
+    @functools.cached_property
+    def _told(self) -> tuple[Accusation, ...]:
+        return tuple(each for its in self.outcome.examined.judgements for each in its.accusations())
+
+    @functools.cached_property
+    def accusations(self) -> Mapping[int, Accusation]:
+        """By code, each message that is no run of the model: what is impossible first, by itself or else beside one."""
+        found: dict[int, Accusation] = {}
+        for each in self._told:
+            before = found.get(each.message)
+            if before is None or (before.why.beside is not None and _time(each) < _time(before)):
+                found[each.message] = each
+        return found
+
+    @functools.cached_property
+    def severity(self) -> Ints:
+        """The verdict on each message, by code, as a place in ``_VERDICTS``: valid only if nothing is open of it."""
+        severity = np.zeros(self.outcome.events.count_of("message"), np.int64)
+        rows, unread = self._having(None), self.result.findings.parse_errors > 0
+        whole = self.result.findings.anomalies
+        refutable = [name.value for name, each in whole.items() if unread and each.needs_every_line]
+        missing = pc.is_in(self.rows["anomaly"], pa.array(refutable, _TEXT))
+        fine = flags_of(self.rows, "allowed")
+        bad = np.asarray(pc.invert(pc.or_(missing, self.rows["allowed"].fill_null(True))), bool)  # noqa: FBT003 - the value
+        np.maximum.at(severity, self._message[rows], np.select([fine, bad], [_VALID, _INVALID], _UNKNOWN)[rows])
+        unnamed = np.array([each.message for each in self._told if each.unnamed], np.int64)
+        np.maximum.at(severity, unnamed, _UNKNOWN if unread else _INVALID)
+        for messages in self._open():
+            np.maximum.at(severity, messages, _UNKNOWN)
+        return severity
+
+    def _open(self) -> Iterator[Ints]:
+        """The messages of which something is left open."""
+        for its, kinds in zip(self.outcome.examined.judgements, self.result.allowed_kinds, strict=True):
+            yield its.undecided()
+            for anomaly, codes in its.unrested().items():
+                torn = anomaly is Anomaly.TORN_TRANSACTION
+                yield members_of(self._events, codes)[1] if torn and len(codes) else codes
+            yield from (codes for anomaly, codes in its.unrecorded.items() if not kinds.get(anomaly))
+            if self.result.findings.parse_errors or not its.configured:
+                yield np.flatnonzero(its.messages)
 
     def tables(self) -> Mapping[str, pa.Table]:
         """All tables; of ``messages`` the rows of those that were kept."""
         return {
             MESSAGES: self._messages(),
             ANOMALIES: self.anomalies(),
-            SUMMARY: _summary(self._result),
-            TIMELINE: self._timeline(),
+            SUMMARY: _summary(self.result),
+            TIMELINE: self.timeline(),
         }
 
-    def judgement(self, message: int) -> Judgement:
-        """What was decided of the ``message`` of that code."""
-        held = [each for row in self._rows for each in _held(row, message)]
-        name = str(self._columns.events.names["message"][message])
-        held += [
-            HeldAgainst(anomaly=Anomaly.STUCK, allowed=allowed, unexplained=None, by_kind=True)
-            for stuck, allowed in self._stuck
-            if stuck == name
-        ]
-        verdict = Verdict(_VERDICTS[int(self._severity[message])].as_py())
-        return Judgement(verdict, tuple(held), self._accusations.get(message))
+    def verdict(self, message: int) -> Verdict:
+        """The verdict on the ``message`` of that code."""
+        return Verdict(_VERDICTS[int(self.severity[message])].as_py())
 
-    @property
-    def accusations(self) -> Mapping[int, Accusation]:
-        """What is impossible of messages, by the code of the one against which it is held."""
-        return self._accusations
+    def of(self, message: int) -> list[dict[str, Any]]:
+        """The :attr:`rows` of the ``message`` of that code; each with its ``causes``: names, and the rows that tell."""
+        found = self.rows.take(pa.array(np.flatnonzero(self._message == message))).to_pylist()
+        return [{**row, "causes": self._causes_of(row["place"])} for row in found]
 
-    def worst(self, anomaly: Anomaly | None = None) -> tuple[int, ...]:
+    def _causes_of(self, place: int) -> list[tuple[str, int]]:
+        its = self.causes.filter(pc.equal(self.causes["place"], place))
+        return list(dict.fromkeys(zip(its["cause"].to_pylist(), its["row"].to_pylist(), strict=True)))
+
+    def worst(self, anomaly: Anomaly | None = None) -> Ints:
         """The messages, by code, that have ``anomaly``, or any, or are no run of the model.
 
         What nothing explains comes first, then what is not allowed or open; those alike are in the order of the lines
         that tell of them first.
         """
-        ranks = {} if anomaly else dict.fromkeys(self._accusations, 0)
-        for row in self._rows:
-            if anomaly in {None, row.anomaly}:
-                for message, place in zip(row.message.tolist(), row.place.tolist(), strict=True):
-                    ranks[message] = min(_rank(row.having, place), ranks.get(message, _LEAST))
-        if anomaly in {None, Anomaly.STUCK}:
-            for name, allowed in self._stuck:
-                for message in _codes_of(self._columns.events, [name]).tolist():
-                    ranks[message] = min(_LEAST if allowed else 1, ranks.get(message, _LEAST))
-        first, events = self._columns.first, self._columns.events
-        return tuple(
-            sorted(
-                ranks,
-                key=lambda message: (ranks[message], int(events.t[first[message]]), int(events.line[first[message]])),
-            )
-        )
+        accused = [] if anomaly else [*self.accusations]
+        return self._in_order(self._having(anomaly), accused)
 
     def in_question(self) -> Mapping[str, Ints]:
         """For each anomaly that was found the messages that have it, by code, in the order of :meth:`worst`.
 
         Those that are no run of the model, though no anomaly says so, have :data:`CONTRADICTION`.
         """
-        ranked: dict[str, list[tuple[Ints, Ints]]] = defaultdict(list)
-        for row in self._rows:
-            unexplained, allowed = (each[row.place] == YES for each in (row.having.unexplained, row.having.allowed))
-            ranked[row.anomaly.value].append((row.message, np.select([unexplained, allowed], [0, _LEAST], 1)))
-        for name, allows in self._stuck:
-            codes = _codes_of(self._columns.events, [name])
-            ranked[Anomaly.STUCK.value].append((codes, np.full(len(codes), _LEAST if allows else 1)))
-        unnamed = np.array([code for code, each in self._accusations.items() if each.unnamed], np.int64)
-        ranked[CONTRADICTION].append((unnamed, np.zeros(len(unnamed), np.int64)))
-        found = {name: self._in_order(its) for name, its in ranked.items()}
+        found = self._by_anomaly()
+        unnamed = [code for code, each in self.accusations.items() if each.unnamed]
+        found[CONTRADICTION] = self._in_order(self._message[:0], unnamed)
         return {name: codes for name, codes in found.items() if len(codes)}
 
-    def _in_order(self, ranked: Sequence[tuple[Ints, Ints]]) -> Ints:
-        messages, ranks = (np.concatenate(column) for column in zip(*ranked, strict=True))
+    def _by_anomaly(self) -> dict[str, Ints]:
+        return {name: self._in_order(self._having(name)) for name in self.rows["anomaly"].unique().to_pylist()}
+
+    def _in_order(self, rows: Ints, accused: Sequence[int] = ()) -> Ints:
+        """The messages of these rows, and those that are ``accused``, the worst first, each once."""
+        rank = np.select([flags_of(self.rows, "unexplained"), flags_of(self.rows, "allowed")], [0, 2], 1)
+        messages = np.concatenate([np.array(accused, np.int64), self._message[rows]])
+        ranks = np.concatenate([np.zeros(len(accused), np.int64), rank[rows]])
         first, events = self._columns.first[messages], self._columns.events
         order = np.lexsort((events.line[first], events.t[first], ranks))
         _, each = np.unique(messages[order], return_index=True)
         return np.asarray(messages[order][np.sort(each)], np.int64)
+
+    def first(self) -> Mapping[Anomaly, FirstMessage]:
+        """Of every anomaly that was found the first message that has it; no cause is sought."""
+        found, names = self._by_anomaly(), self._columns.events.names["message"]
+        first = {
+            Anomaly(name): self._first(str(names[int(codes[0])]), int(codes[0]))
+            for name, codes in found.items()
+            if len(codes)
+        }
+        for each in sorted(self._stuck(), key=lambda each: bool(each["allowed"]))[:1]:
+            first[Anomaly.STUCK] = self._first(each["name"], each["message"])
+        return first
+
+    def _first(self, name: str, code: int) -> FirstMessage:
+        events, row = self._columns.events, NONE if code == ABSENT else int(self._columns.first[code])
+        line, t = (None, None) if row == NONE else (int(events.line[row]), int(events.t[row]))
+        return FirstMessage(message=name, line=line, t=t)
 
     def first_told(self, messages: Ints) -> Ints:
         """The row of the first line that tells of each of ``messages``."""
@@ -391,32 +442,32 @@ class ResultTables:
         """The queue of each of ``messages``, by code."""
         return np.asarray(self._columns.queue[messages], np.int64)
 
-    def timeline(self) -> pa.Table:
-        """The table ``timeline`` alone."""
-        return self._timeline()
-
     @property
     def _history(self) -> str:
-        return self._result.findings.history
+        return self.result.findings.history
+
+    @functools.cached_property
+    def _needed(self) -> tuple[Ints, Ints]:
+        """The places in :attr:`causes`, each with the messages that need it: of a torn transaction several."""
+        place, places = codes_of(self.rows, "place"), codes_of(self.causes, "place")
+        begin, end = np.searchsorted(place, places, "left"), np.searchsorted(place, places, "right")
+        cause = np.repeat(np.arange(len(places)), end - begin)
+        nth = np.arange(len(cause)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin)
+        return cause, self._message[begin[cause] + nth]
 
     def _messages(self) -> pa.Table:
-        facts = self._columns
+        facts, had = self._columns, self._having(None)
         messages = facts.messages
-        place = np.full(len(self._severity), NONE, np.int64)
+        place = np.full(len(self.severity), NONE, np.int64)
         place[messages] = np.arange(len(messages))
-        of_stuck = _codes_of(facts.events, [name for name, _ in self._stuck])
-        has = np.concatenate([of_stuck, *(row.message for row in self._rows)])
-        named = [str(Anomaly.STUCK)] * len(of_stuck)
-        named += [row.anomaly.value for row in self._rows for _ in range(len(row.message))]
-        needs = [pair for row in self._rows for pair in _needed(row)]
-        whys = {message: self._accusations[message].why for message in self._accusations}
-        accused = [whys.get(message) for message in messages.tolist()]
+        cause, needing = self._needed
+        accused = [None if each is None else each.why for each in map(self.accusations.get, messages.tolist())]
         columns = facts.columns(messages) | {
-            "verdict": _VERDICTS.take(pa.array(self._severity[messages])),
-            "anomalies": _lists(len(messages), place[has], named),
-            "causes": _lists(
-                len(messages), place[[message for message, _, _ in needs]], [cause for _, cause, _ in needs]
+            "verdict": _VERDICTS.take(pa.array(self.severity[messages])),
+            "anomalies": _lists(
+                len(messages), place[self._message[had]], self.rows["anomaly"].take(pa.array(had)).to_pylist()
             ),
+            "causes": _lists(len(messages), place[needing], self.causes["cause"].take(pa.array(cause)).to_pylist()),
             "explanation": [None if each is None else str(each) for each in accused],
             "line": [None if each is None else each.line for each in accused],
             "t": [None if each is None else each.t for each in accused],
@@ -424,112 +475,42 @@ class ResultTables:
         return _table(MESSAGES, self._history, columns, len(messages))
 
     def anomalies(self) -> pa.Table:
-        """A row for each anomaly of each message; who was left out has none."""
-        parts = [self._of_anomaly(row) for row in self._rows]
-        return pa.concat_tables([self._of_stuck(), *parts])
-
-    def _of_anomaly(self, row: _Row) -> pa.Table:
-        facts, having, place = self._columns, row.having, row.place
-        count, events = len(row.message), self._columns.events
-        first = facts.first[row.message]
-        by_code = _places(having.codes)
-        owners = [by_code[code] for code in having.needs.of.tolist()]
-        causes = _lists(len(having.codes), owners, having.needs.cause)
-        columns = {
-            "queue": facts.queues(row.message),
-            "message": _names(events, "message", row.message),
-            "anomaly": pa.repeat(pa.scalar(row.anomaly.value), count),
-            "transaction": _names(events, "transaction", row.transaction),
-            "process": _names(events, "process", _processes_of_transactions(events)[row.transaction]),
-            "allowed": _flags(having.allowed[place]),
-            "unexplained": _flags(having.unexplained[place]),
-            "undecided": having.undecided[place],
-            "by_kind": having.by_kind[place],
-            "doubted": having.doubted[place],
-            "causes": causes.take(pa.array(place)),
-            "first_line": events.line[first],
-            "first_t": events.t[first],
+        """A row for each anomaly of each message, what is stuck first; who was left out has none."""
+        facts, events = self._columns, self._columns.events
+        stuck = pc.equal(self.rows["anomaly"], Anomaly.STUCK.value)
+        rows = pa.concat_tables([self.rows.filter(stuck), self.rows.filter(pc.invert(stuck))])
+        message, transaction = codes_of(rows, "message"), codes_of(rows, "transaction")
+        first = np.where(message == ABSENT, NONE, facts.first[message])
+        causes = _lists(len(self.judged) + 1, codes_of(self.causes, "place"), self.causes["cause"].to_pylist())
+        columns = {name: _one(rows[name]) for name in rows.column_names} | {
+            "queue": _names(events, "queue", np.where(message == ABSENT, ABSENT, facts.queue[message])),
+            "message": _one(rows["name"]),
+            "transaction": _names(events, "transaction", transaction),
+            "process": _names(events, "process", _processes_of_transactions(events)[transaction]),
+            "causes": causes.take(pa.array(codes_of(rows, "place"))),
+            "first_line": pa.array(events.line[first], mask=first == NONE),
+            "first_t": pa.array(events.t[first], mask=first == NONE),
         }
-        return _table(ANOMALIES, self._history, columns, count)
+        return _table(ANOMALIES, self._history, columns, len(rows))
 
-    def _of_stuck(self) -> pa.Table:
-        """Of what was seen at rest the kind decides; a message may be known by its id alone."""
-        facts, names, count = self._columns, [name for name, _ in self._stuck], len(self._stuck)
-        codes = [_places(facts.events.names["message"].to_pylist()).get(name, ABSENT) for name in names]
-        known = np.array(codes, np.int64)
-        first = np.where(known == ABSENT, NONE, facts.first[known]) if count else known
-        absent = first == NONE
-        columns = {
-            "queue": _names(facts.events, "queue", np.where(known == ABSENT, ABSENT, facts.queue[known]))
-            if count
-            else None,
-            "message": names,
-            "anomaly": [str(Anomaly.STUCK)] * count,
-            "allowed": [allowed for _, allowed in self._stuck],
-            "undecided": [False] * count,
-            "by_kind": [True] * count,
-            "doubted": [False] * count,
-            "causes": [[] for _ in range(count)],
-            "first_line": pa.array(facts.events.line[first], mask=absent),
-            "first_t": pa.array(facts.events.t[first], mask=absent),
-        }
-        return _table(ANOMALIES, self._history, columns, count)
-
-    def _timeline(self) -> pa.Table:
-        explained: dict[tuple[int, str], set[int]] = defaultdict(set)
-        for row in self._rows:
-            for message, cause, told_at in _needed(row):
-                explained[told_at, cause].add(message)
-        rows = [*self._recorded(explained), *self._broken(explained), *self._unrecorded()]
-        rows.sort(key=lambda each: (each["since"], each["fault"], each["victim"] or "", each["queue"] or ""))
-        return pa.Table.from_pylist([{"history": self._history, **each} for each in rows], TABLES[TIMELINE])
-
-    def _recorded(self, explained: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
-        """The faults that lines tell, each until its repair."""
-        events = self._outcome.examined.events
-        of_row: dict[int, set[int]] = defaultdict(set)
-        for (row, _), messages in explained.items():
-            of_row[row] |= messages
-        for fault, repair in events.outages:
-            row = fault.moment[0]
-            victims = [str(events.names["process"][each]) for each in fault.victims]
-            yield {
-                "fault": fault.fault,
-                "victim": ", ".join(sorted(victims)) or None,
-                "queue": None if fault.queue == ABSENT else str(events.names["queue"][fault.queue]),
-                "since": int(events.t[row]),
-                "until": None if repair is None else int(events.t[repair.moment[0]]),
-                "recorded": True,
-                "messages": len(of_row[row]),
-                "times": 1,
-            }
-
-    def _broken(self, explained: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
-        """The connections that a ``close`` with an ``error`` shows to have broken, of producers and of consumers."""
-        events = self._outcome.examined.events
-        closes = events.places(Event.CLOSE)
-        sides = (
-            (Fault.PRODUCER_LINK_LOSS, "broken connection", events.places(Event.SEND, Event.RESEND)),
-            (Fault.CONSUMER_LINK_LOSS, "consumer's broken connection", events.places(Event.DELIVERED)),
+    def timeline(self) -> pa.Table:
+        """The faults that lines tell, connections that were found broken, and faults that nobody recorded."""
+        cause, messages = self._needed
+        rows, names = (
+            codes_of(self.causes, "row")[cause].tolist(),
+            self.causes["cause"].take(pa.array(cause)).to_pylist(),
         )
-        for fault, cause, acts in sides:
-            for row in closes[
-                (events.errs[closes] == 1) & np.isin(events.process[closes], events.process[acts])
-            ].tolist():
-                yield {
-                    "fault": fault.value,
-                    "victim": str(events.names["process"][events.process[row]]),
-                    "queue": None,
-                    "since": int(events.t[row]),
-                    "until": int(events.t[row]),
-                    "recorded": False,
-                    "messages": len(explained.get((row, cause), ())),
-                    "times": 1,
-                }
+        needing: dict[tuple[int, str], set[int]] = defaultdict(set)
+        for message, row, name in zip(messages.tolist(), rows, names, strict=True):
+            needing[row, name].add(message)
+            needing[row, ""].add(message)
+        found = [*_recorded(self._events, needing), *_broken(self._events, needing), *self._unrecorded()]
+        found.sort(key=lambda each: (each["since"], each["fault"], each["victim"] or "", each["queue"] or ""))
+        return pa.Table.from_pylist([{"history": self._history, **each} for each in found], TABLES[TIMELINE])
 
     def _unrecorded(self) -> Iterator[_Interval]:
         """The faults that explain messages although no line tells of them."""
-        found = self._result.findings.unrecorded
+        found = self.result.findings.unrecorded
         for each in () if found is None else found.timeline:
             yield {
                 "fault": each.fault.value,
@@ -546,232 +527,77 @@ class ResultTables:
 
 _Interval: TypeAlias = dict[str, Any]
 
-_LEAST: Final = 2
-"""The rank of what is allowed."""
+
+def _with_members(events: Events, case: Ints, torn: Mask) -> tuple[Ints, Ints, Ints]:
+    """The place of each case with its message, and for a torn transaction once with each of its members."""
+    transaction, message = members_of(events, case[torn])
+    others, its = np.flatnonzero(~torn), np.flatnonzero(torn)
+    by_code = np.argsort(case[torn], kind="stable")
+    where = its[by_code[np.searchsorted(case[torn][by_code], transaction)]]
+    place = np.concatenate([others, where])
+    order = np.argsort(place, kind="stable")
+    messages = np.concatenate([case[others], message])[order]
+    return place[order], messages, np.concatenate([np.full(len(others), ABSENT), transaction])[order]
 
 
-def _rank(judged: Judged, place: int) -> int:
-    if judged.unexplained[place] == YES:
-        return 0
-    return _LEAST if judged.allowed[place] == YES else 1
+def members_of(events: Events, transactions: Ints) -> tuple[Ints, Ints]:
+    """Each of ``transactions`` with each message that was sent or consumed in it."""
+    rows = events.places(Event.SEND, Event.RESEND, Event.DELIVERED)
+    rows = rows[np.isin(events.transaction[rows], transactions)]
+    transaction, message, _ = distinct_pairs(events.transaction[rows], events.message[rows])
+    return transaction.astype(np.int64), message.astype(np.int64)
 
 
-def _held(row: _Row, message: int) -> Iterator[HeldAgainst]:
-    for nth in np.flatnonzero(row.message == message).tolist():
-        place, having = int(row.place[nth]), row.having
-        told, needs = np.flatnonzero(having.needs.of == having.codes[place]).tolist(), having.needs
-        yield HeldAgainst(
-            anomaly=row.anomaly,
-            allowed=_told(having.allowed[place]),
-            unexplained=_told(having.unexplained[place]),
-            undecided=bool(having.undecided[place]),
-            by_kind=bool(having.by_kind[place]),
-            doubted=bool(having.doubted[place]),
-            transaction=int(row.transaction[nth]) if row.transaction[nth] != ABSENT else None,
-            needs=tuple((needs.cause[each], int(needs.row[each])) for each in told),
-        )
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
 
 
-def _told(answer: int) -> bool | None:
-    return None if answer == OPEN else bool(answer == YES)
+def _places(values: Iterable[Any]) -> dict[Any, int]:
+    return {value: place for place, value in enumerate(values)}
 
 
-def _places(values: Iterable[Any] | Ints) -> dict[Any, int]:
-    listed = values.tolist() if isinstance(values, np.ndarray) else values
-    return {value: place for place, value in enumerate(listed)}
-
-
-def _flags(answers: Any) -> pa.Array:
-    return pa.array(answers == YES, mask=answers == OPEN)
-
-
-def _codes_of(events: Events, names: Sequence[str]) -> Ints:
-    """The codes of those of these ids of which a line tells."""
-    if not names:
-        return np.empty(0, np.int64)
-    known = _places(events.names["message"].to_pylist())
-    return np.array([known[name] for name in names if name in known], np.int64)
-
-
-def _needed(row: _Row) -> Iterator[tuple[int, str, int]]:
-    """What the messages of a row need: each with one cause, and the row of the events that tells it."""
-    needs = row.having.needs
-    members: dict[int, list[int]] = defaultdict(list)
-    for code, message in zip(row.having.codes[row.place].tolist(), row.message.tolist(), strict=True):
-        members[code].append(message)
-    for code, cause, told_at in zip(needs.of.tolist(), needs.cause, needs.row.tolist(), strict=True):
-        yield from ((message, cause, told_at) for message in members[code])
-
-
-def result_tables(outcome: Outcome, result: Result, specification: Specification) -> ResultTables:
-    """What was decided of each message, under the verdict ``result`` on what ``outcome`` came to."""
-    columns = _MessageColumns.of(outcome.events)
-    parts = [part.findings for part in result.findings.parts] or [result.findings]
-    judging = _Judging(outcome, result, specification, np.zeros(outcome.events.count_of("message"), np.int64))
-    rows = judging.rows(parts)
-    stuck = judging.stuck(parts)
-    accusations = judging.accused()
-    judging.open(parts)
-    return ResultTables(outcome, result, specification, columns, rows, stuck, judging.severity, accusations)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FirstMessage:
-    """The first message with some anomaly: that nothing explains, else that is not allowed, else any.
-
-    Attributes:
-        message: its id.
-        line, t: the first line that tells of it, nanoseconds; ``None`` if none does.
-    """
-
-    message: str
-    line: int | None
-    t: int | None
-
-
-def first_messages(outcome: Outcome, result: Result, specification: Specification) -> Mapping[Anomaly, FirstMessage]:
-    """Of every anomaly that was found the first message that has it; no cause is sought."""
-    columns = _MessageColumns.of(outcome.events)
-    events, first = columns.events, columns.first
-    parts = [part.findings for part in result.findings.parts] or [result.findings]
-    judging = _Judging(outcome, result, specification, np.zeros(events.count_of("message"), np.int64))
-    ranked: dict[Anomaly, list[tuple[int, int, int, int]]] = defaultdict(list)
-    for anomaly, judged, message, place in judging.judged(parts):
-        ranks = np.select([judged.unexplained == YES, judged.allowed == YES], [0, _LEAST], 1)[place]
-        rows = first[message]
-        order = np.lexsort((events.line[rows], events.t[rows], ranks))[:1]
-        ranked[anomaly] += [
-            (int(ranks[each]), int(events.t[rows[each]]), int(events.line[rows[each]]), int(message[each]))
-            for each in order
-        ]
-    found = {
-        anomaly: FirstMessage(message=str(events.names["message"][code]), line=line, t=t)
-        for anomaly, its in ranked.items()
-        for _, t, line, code in [min(its)]
-    }
-    return {**found, **_first_stuck(judging.stuck(parts), columns)}
-
-
-def _first_stuck(stuck: Sequence[tuple[str, bool | None]], columns: _MessageColumns) -> Mapping[Anomaly, FirstMessage]:
-    names = [name for name, allowed in stuck if not allowed] or [name for name, _ in stuck]
-    if not names:
-        return {}
-    codes = _codes_of(columns.events, names[:1])
-    row = int(columns.first[codes[0]]) if len(codes) else NONE
-    line, t = (None, None) if row == NONE else (int(columns.events.line[row]), int(columns.events.t[row]))
-    return {Anomaly.STUCK: FirstMessage(message=names[0], line=line, t=t)}
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Judging:
-    """Judges each message: ``invalid`` for what makes its history so, ``valid`` only if nothing is open of it."""
-
-    outcome: Outcome
-    result: Result
-    specification: Specification
-    severity: Ints
-
-    def _at_least(self, messages: Ints, severity: Any) -> None:
-        np.maximum.at(self.severity, messages, severity)
-
-    @property
-    def _unread(self) -> bool:
-        return self.result.findings.parse_errors > 0
-
-    def rows(self, parts: Sequence[Findings]) -> tuple[_Row, ...]:
-        """The messages that have each anomaly; what is held against them is taken into account."""
-        found = []
-        for findings, decided, kinds in zip(
-            parts, self.outcome.examined.decided, self.result.allowed_kinds, strict=True
-        ):
-            for anomaly in findings.anomalies:
-                if anomaly is Anomaly.STUCK or not len(decided.found[anomaly]):
-                    continue
-                having = decided.having(anomaly, kinds.get(anomaly))
-                row = self._row(anomaly, having)
-                missing = self._unread and findings.anomalies[anomaly].needs_every_line
-                severity = np.select(
-                    [having.allowed == YES, (having.allowed == NO) & (not missing)], [_VALID, _INVALID], _UNKNOWN
-                )
-                self._at_least(row.message, severity[row.place])
-                found.append(row)
-        return tuple(found)
-
-    def judged(self, parts: Sequence[Findings]) -> Iterator[tuple[Anomaly, Judged, Ints, Ints]]:
-        """Of each anomaly what was decided, the messages that have it, and for each its place in that."""
-        for findings, decided, kinds in zip(
-            parts, self.outcome.examined.decided, self.result.allowed_kinds, strict=True
-        ):
-            for anomaly in findings.anomalies:
-                if anomaly is Anomaly.STUCK or not len(decided.found[anomaly]):
-                    continue
-                its = decided.judged(anomaly, kinds.get(anomaly))
-                if anomaly is Anomaly.TORN_TRANSACTION:
-                    transaction, message = self._members(its.codes)
-                    yield anomaly, its, message, np.searchsorted(its.codes, transaction)
-                else:
-                    yield anomaly, its, its.codes, np.arange(len(its.codes))
-
-    def _row(self, anomaly: Anomaly, having: Having) -> _Row:
-        codes = having.codes
-        if anomaly is not Anomaly.TORN_TRANSACTION:
-            return _Row(anomaly, codes, np.full(len(codes), ABSENT), np.arange(len(codes)), having)
-        transaction, message = self._members(codes)
-        return _Row(anomaly, message, transaction, np.searchsorted(codes, transaction), having)
-
-    def _members(self, transactions: Ints) -> tuple[Ints, Ints]:
-        """The messages that were sent or consumed in each of ``transactions``."""
-        events = self.outcome.examined.events
-        rows = events.places(Event.SEND, Event.RESEND, Event.DELIVERED)
-        rows = rows[np.isin(events.transaction[rows], transactions)]
-        transaction, message, _ = distinct_pairs(events.transaction[rows], events.message[rows])
-        return transaction.astype(np.int64), message.astype(np.int64)
-
-    def stuck(self, parts: Sequence[Findings]) -> tuple[tuple[str, bool | None], ...]:
-        """The ids of the messages that are stuck, and whether that is allowed."""
-        found = []
-        ids = stuck_messages(self.result.findings, self.outcome.history, self.specification)
-        for findings, names, kinds in zip(parts, ids, self.result.allowed_kinds, strict=True):
-            if not names:
-                continue
-            allowed = kinds.get(Anomaly.STUCK)
-            held = allowed is False and not (self._unread and findings.anomalies[Anomaly.STUCK].needs_every_line)
-            codes = _codes_of(self.outcome.examined.events, sorted(names))
-            self._at_least(codes, _VALID if allowed else _INVALID if held else _UNKNOWN)
-            found += [(name, allowed) for name in sorted(names)]
-        return tuple(found)
-
-    def accused(self) -> Mapping[int, Accusation]:
-        """Of each message that is no run of the model what is impossible first: by itself, else with another one."""
-        found: dict[int, Accusation] = {}
-        for decided in self.outcome.examined.decided:
-            for each in decided.accusations():
-                if each.unnamed:
-                    self._at_least(np.array([each.message]), _UNKNOWN if self._unread else _INVALID)
-                before = found.get(each.message)
-                if before is None or (before.why.beside is not None and _line(each) < _line(before)):
-                    found[each.message] = each
-        return found
-
-    def open(self, parts: Sequence[Findings]) -> None:
-        """What is left open of messages."""
-        for findings, decided, kinds in zip(
-            parts, self.outcome.examined.decided, self.result.allowed_kinds, strict=True
-        ):
-            self._at_least(decided.undecided(), _UNKNOWN)
-            for anomaly, codes in decided.unrested().items():
-                torn = anomaly is Anomaly.TORN_TRANSACTION
-                self._at_least(self._members(codes)[1] if torn and len(codes) else codes, _UNKNOWN)
-            for anomaly, codes in decided.unrecorded.items():
-                if not kinds.get(anomaly):
-                    self._at_least(codes, _UNKNOWN)
-            if self._unread or findings.configuration is None:
-                self._at_least(np.flatnonzero(decided.messages), _UNKNOWN)
-
-
-def _line(accusation: Accusation) -> tuple[bool, int]:
+def _time(accusation: Accusation) -> tuple[bool, int]:
     why = accusation.why
     return (why.t is None, why.t or 0)
+
+
+def _recorded(events: Index, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
+    """The faults that lines tell, each until its repair."""
+    for fault, repair in events.outages:
+        row = fault.moment[0]
+        victims = [str(events.names["process"][each]) for each in fault.victims]
+        yield {
+            "fault": fault.fault,
+            "victim": ", ".join(sorted(victims)) or None,
+            "queue": None if fault.queue == ABSENT else str(events.names["queue"][fault.queue]),
+            "since": int(events.t[row]),
+            "until": None if repair is None else int(events.t[repair.moment[0]]),
+            "recorded": True,
+            "messages": len(needing.get((row, ""), ())),
+            "times": 1,
+        }
+
+
+def _broken(events: Events, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
+    """The connections that a ``close`` with an ``error`` shows to have broken, of producers and of consumers."""
+    closes = events.places(Event.CLOSE)
+    closes = closes[events.errs[closes] == 1]
+    sides = (
+        (Fault.PRODUCER_LINK_LOSS, "broken connection", events.places(Event.SEND, Event.RESEND)),
+        (Fault.CONSUMER_LINK_LOSS, "consumer's broken connection", events.places(Event.DELIVERED)),
+    )
+    for fault, cause, acts in sides:
+        for row in closes[np.isin(events.process[closes], events.process[acts])].tolist():
+            yield {
+                "fault": fault.value,
+                "victim": str(events.names["process"][events.process[row]]),
+                "queue": None,
+                "since": int(events.t[row]),
+                "until": int(events.t[row]),
+                "recorded": False,
+                "messages": len(needing.get((row, cause), ())),
+                "times": 1,
+            }
 
 
 def _summary(result: Result) -> pa.Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final
 
@@ -127,11 +127,11 @@ class _Asked:
 
     def contradiction(self) -> Iterator[Check]:
         """Whether messages that have no anomaly are runs of the model; of what lines are missing from nothing is."""
-        explanation = self.result.findings.explanation
-        if explanation is None:
+        findings = self.result.findings
+        if findings.explanation is None:
             return
-        unnamed = explanation.unnamed + (explanation.pairs.unnamed if explanation.pairs is not None else 0)
-        unread = self.result.findings.parse_errors > 0
+        unnamed = sum(each.unnamed for each in findings.held)
+        unread = findings.parse_errors > 0
         yield Check(
             name=CONTRADICTION,
             meaning="every message without an anomaly is a run of the model",
@@ -140,15 +140,9 @@ class _Asked:
             told=f"{unnamed:,} {'message does' if unnamed == 1 else 'messages do'} not conform to the model"
             + (" unless a line is missing" if unnamed and unread else ""),
             places=tuple(
-                self._place(each.message, each.line, str(each)) for each in self._contradicted() if not each.anomalies
+                self._place(each.message, each.line, str(each)) for each in findings.contradicted if not each.anomalies
             )[:_PLACES],
         )
-
-    def _contradicted(self) -> Sequence[Any]:
-        explanation = self.result.findings.explanation
-        if explanation is None:
-            return ()
-        return [*explanation.examples, *(explanation.pairs.examples if explanation.pairs is not None else ())]
 
     def anomalies(self) -> Iterator[Check]:
         for anomaly, finding in self.result.findings.anomalies.items():
@@ -185,7 +179,7 @@ class _Asked:
         if allowed is not None:
             mask = pc.and_kleene(mask, pc.equal(self.rows["allowed"], allowed))
         its = self.rows.filter(mask).select(["message", "transaction", "first_line"])
-        contradicted = {each.message: each for each in self._contradicted()}
+        contradicted = {each.message: each for each in self.result.findings.contradicted}
         first = its.sort_by("first_line").slice(0, _PLACES).to_pylist()
         return tuple(self._place_of(anomaly, row, contradicted) for row in first)
 

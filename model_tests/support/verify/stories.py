@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from ackfsm import verify
+from ackfsm.views.history import Stories, stories_of
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import NamedHistory, named_histories
@@ -31,14 +32,14 @@ def examined_history(history: NamedHistory) -> tuple[verify.Examination, verify.
 
 
 @functools.cache
-def named_stories(name: str) -> verify.Stories:
+def named_stories(name: str) -> Stories:
     """What tells the stories of the named history of this name."""
     examination, result = examined_history(named_histories()[name])
-    return examination.stories(result)
+    return stories_of(examination, result)
 
 
 @functools.cache
-def examined_file(path: Path) -> verify.Stories:
+def examined_file(path: Path) -> Stories:
     """The same of a file, judged by its own header."""
     specification = shipped()
 
@@ -46,4 +47,4 @@ def examined_file(path: Path) -> verify.Stories:
         return None if header is None or not header.config else specification.configure(None, header.config)
 
     examination = verify.examination(path, specification, configured, skew=None, folded_from=None)  # type: ignore[arg-type]
-    return examination.stories(verify.verdict(examination.findings, specification))
+    return stories_of(examination, verify.verdict(examination.findings, specification))

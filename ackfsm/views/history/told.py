@@ -8,25 +8,27 @@ from typing import Any
 
 from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, Verdict
-from ackfsm.verify.conformance.explain import Contradicted
-from ackfsm.verify.results.excuses import FaultSpan
-from ackfsm.verify.results.moments import Moment
+from ackfsm.verify import Contradicted
+from ackfsm.views.history.excuses import FaultSpan
+from ackfsm.views.history.moments import Moment
+from ackfsm.views.history.plain import fields_as_json, plain
 
 __all__ = ["Around", "Cause", "Chapter", "Found", "Open", "Pending", "Story"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """What explains an anomaly: the name that ``verify`` gives it, and the line that tells it, if one does."""
+    """What explains an anomaly: the name that ``verify`` gives it, and the line and row that tell it, if one does."""
 
     name: str
     t: int | None = None
     line: int | None = None
     process: str | None = None
+    row: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return dataclasses.asdict(self)
+        return fields_as_json(self, row=None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,15 +55,7 @@ class Found:
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {
-            "anomaly": self.anomaly.value,
-            "allowed": self.allowed,
-            "unexplained": self.unexplained,
-            "by_kind": self.by_kind,
-            "doubted": self.doubted,
-            "transaction": self.transaction,
-            "causes": [each.as_json() for each in self.causes],
-        }
+        return fields_as_json(self)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +80,12 @@ class Chapter:
     verdict: Verdict
     anomalies: tuple[Found, ...]
     impossible: Contradicted | None
+    held_against: str | None = None
     undecided: str | None
     configured: bool
     moments: tuple[Moment, ...]
     drained: Moment | None
     unread: bool = False
-    held_against: str | None = None
 
     def of(self, *events: Event) -> tuple[Moment, ...]:
         """Its moments of these events."""
@@ -104,16 +98,7 @@ class Chapter:
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {
-            "message": self.message,
-            "queue": self.queue,
-            "verdict": self.verdict.value,
-            "anomalies": [each.as_json() for each in self.anomalies],
-            "impossible": None if self.impossible is None else self.impossible.as_json(),
-            "held_against": self.held_against,
-            "undecided": self.undecided,
-            "drained": None if self.drained is None else self.drained.as_json(),
-        }
+        return fields_as_json(self, configured=None, moments=None, unread=None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +140,10 @@ class Story:
             "begun": self.begun,
             "config": None if self.configuration is None else self.configuration.as_dict(),
             "verdict": self.verdict.value,
-            "messages": [each.as_json() for each in self.chapters],
+            "messages": plain(self.chapters),
             "why_together": self.why_together or None,
-            "moments": [each.as_json() for each in self.moments],
-            "faults": [each.as_json() for each in self.faults],
+            "moments": plain(self.moments),
+            "faults": plain(self.faults),
             "would_explain": list(self.would_explain),
         }
 
@@ -189,7 +174,7 @@ class Open:
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
         first = [{"name": name, "t": t, "line": line} for name, t, line in self.first]
-        return {"what": self.what.value, "count": self.count, "first": first}
+        return {**fields_as_json(self), "first": first}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,29 +185,20 @@ class Around:
         history, begun: as those of a story.
         at: the time, nanoseconds.
         verdict: the one on the history.
-        before, after: the last lines until then, and the first ones after it.
         open: what was not over.
         faults: those that were there.
+        before, after: the last lines until then, and the first ones after it.
     """
 
     history: str
     begun: int
     at: int
     verdict: Verdict
-    before: tuple[Moment, ...]
-    after: tuple[Moment, ...]
     open: tuple[Open, ...]
     faults: tuple[FaultSpan, ...]
+    before: tuple[Moment, ...]
+    after: tuple[Moment, ...]
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {
-            "history": self.history,
-            "begun": self.begun,
-            "at": self.at,
-            "verdict": self.verdict.value,
-            "open": [each.as_json() for each in self.open],
-            "faults": [each.as_json() for each in self.faults],
-            "before": [each.as_json() for each in self.before],
-            "after": [each.as_json() for each in self.after],
-        }
+        return fields_as_json(self)

@@ -11,10 +11,10 @@ import numpy as np
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.joins import distinct_pairs
-from ackfsm.verify.counting.bins import MOST_GROUPS, Bins, By, Grouped
-from ackfsm.verify.results.stories import Stories
+from ackfsm.verify import MOST_GROUPS, Bins, By, Examination, Grouped, Result
 from ackfsm.verify.results.tables import ResultTables
-from ackfsm.verify.results.told import Story
+from ackfsm.views.history.stories import Stories
+from ackfsm.views.history.told import Story
 
 __all__ = ["BANDS", "STORIES", "Band", "Marks", "Picture", "Shown", "picture_of"]
 
@@ -92,9 +92,19 @@ class Picture:
     stories: tuple[Shown, ...]
 
 
-def picture_of(stories: Stories, bins: Bins, most: int) -> Picture:
-    """The picture of a history, with the stories of ``most`` messages of each anomaly."""
-    tables, events = stories.tables, stories.outcome.examined.events
+def picture_of(examination: Examination, result: Result, most: int = STORIES) -> Picture:
+    """The picture of a history, with the stories of ``most`` messages of each anomaly; ``result`` is the verdict.
+
+    Raises :class:`ValueError` if the history was folded and :func:`ackfsm.verify.examination` was not told that it has
+    one.
+    """
+    bins, tables = examination.bins(), examination.result_tables(result)
+    elsewhere = (bins.consumers, bins.begun) if examination.folded else ()
+    return _picture_of(Stories(tables, *elsewhere), bins, most)
+
+
+def _picture_of(stories: Stories, bins: Bins, most: int) -> Picture:
+    tables, events = stories.tables, stories.tables.outcome.examined.events
     found = tables.in_question()
     chosen = dict.fromkeys(code for codes in found.values() for code in codes[:most].tolist())
     place = {code: number for number, code in enumerate(chosen)}

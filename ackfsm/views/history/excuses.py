@@ -13,10 +13,11 @@ from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import Event
 from ackfsm.terms import Fault
-from ackfsm.verify.conformance.timeline import Unrecorded
-from ackfsm.verify.results.lookup import Lookup
+from ackfsm.verify import Unrecorded
+from ackfsm.views.history.lookup import Lookup
+from ackfsm.views.history.plain import fields_as_json
 
-__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "told_spans"]
+__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "recorded_spans", "told_spans"]
 
 
 class WhyNot(StrEnum):
@@ -61,18 +62,8 @@ class FaultSpan:
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {
-            "fault": self.fault,
-            "victims": list(self.victims),
-            "queue": self.queue,
-            "from": self.since,
-            "to": self.until,
-            "line": self.line,
-            "to_line": self.until_line,
-            "recorded": self.recorded,
-            "explains": list(self.explains),
-            "why_not": None if self.why_not is None else self.why_not.value,
-        }
+        other = {"since": "from", "until": "to", "until_line": "to_line", "row": None, "until_row": None}
+        return fields_as_json(self, **other)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +86,7 @@ class Beside:
 
 def told_spans(lookup: Lookup) -> tuple[FaultSpan, ...]:
     """Every fault of which a line tells, and every connection that one shows to have broken."""
-    return (*_recorded(lookup), *_broken(lookup.events))
+    return (*recorded_spans(lookup), *_broken(lookup.events))
 
 
 def fault_spans(  # noqa: PLR0913, PLR0917 - the message, and all that may explain it
@@ -128,7 +119,8 @@ def fault_spans(  # noqa: PLR0913, PLR0917 - the message, and all that may expla
     return tuple(sorted(found, key=lambda each: (each.since, each.fault, each.victims)))
 
 
-def _recorded(lookup: Lookup) -> Iterator[FaultSpan]:
+def recorded_spans(lookup: Lookup) -> Iterator[FaultSpan]:
+    """The faults that lines tell, each until its repair."""
     events, queues = lookup.events, lookup.events.names["queue"]
     for fault, repair in lookup.events.outages:
         row = fault.moment[0]

@@ -13,7 +13,7 @@ from ackfsm.history.columns import ABSENT
 from ackfsm.history.index import Index
 from ackfsm.history_format import Event
 from ackfsm.text import shown
-from ackfsm.verify.counting.observables import Stream, expand
+from ackfsm.verify import Stream, expand
 
 __all__ = ["Groups", "Lookup"]
 

@@ -14,12 +14,10 @@ from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.victims import OF_THE_BROKER
 from ackfsm.history_format import EVENTS, TELLERS, VOCABULARY, Event
-from ackfsm.tables import Certainty
 from ackfsm.terms import AckScope
 from ackfsm.text import quoted
-from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.results.lookup import Lookup
+from ackfsm.views.history.lookup import Lookup
+from ackfsm.views.history.plain import fields_as_json
 
 __all__ = ["BROKER", "Moment", "Side", "message_rows", "moments_of"]
 
@@ -71,82 +69,52 @@ class Moment:
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {
-            "t": self.t,
-            "line": self.line,
-            "process": self.process,
-            "session": self.session,
-            "event": self.event.value,
-            "told": self.told,
-            "messages": list(self.of),
-            "victims": list(self.victims),
-            "impossible": self.impossible,
-            "explains": list(self.explains),
-        }
+        return fields_as_json(self, row=None, side=None, of="messages")
 
 
-_SIDES: Final[Mapping[Event, Side]] = MappingProxyType(
+_TOLD: Final[Mapping[Event, tuple[Side, str]]] = MappingProxyType(
     {
-        **dict.fromkeys((Event.CONFIRMED, Event.REJECTED, Event.DELIVERED, Event.ACKNOWLEDGED), Side.FROM_BROKER),
-        **dict.fromkeys((Event.COMMITTED, Event.ROLLED_BACK), Side.FROM_BROKER),
-        **dict.fromkeys((Event.SEND, Event.RESEND, Event.ACKNOWLEDGE, Event.COMMIT, Event.ROLLBACK), Side.TO_BROKER),
-        **dict.fromkeys((Event.RECOVER, Event.CLOSE, Event.BEGIN, Event.DRAINED, Event.DEPTH), Side.TO_BROKER),
-        **dict.fromkeys((Event.IN_DOUBT, Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT, Event.PROCESSED), Side.OWN),
-        **dict.fromkeys((Event.FAILED, Event.WAITING), Side.OWN),
-        **dict.fromkeys((Event.EXPIRED, Event.DEAD_LETTERED), Side.AT_BROKER),
-        **dict.fromkeys((Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED), Side.AT_BROKER),
-        **dict.fromkeys((Event.FAULT, Event.RECOVERED), Side.FAULT),
-    }
-)
-
-_WORDS: Final[Mapping[Event, str]] = MappingProxyType(
-    {
-        Event.SEND: "sent",
-        Event.RESEND: "sent again",
-        Event.CONFIRMED: "confirmed",
-        Event.REJECTED: "rejected by the broker",
-        Event.IN_DOUBT: "send in doubt",
-        Event.PROCESSED: "processed",
-        Event.FAILED: "processing failed",
-        Event.ACKNOWLEDGED: "acknowledgement confirmed",
-        Event.ACK_IN_DOUBT: "acknowledgement in doubt",
-        Event.COMMITTED: "committed",
-        Event.COMMIT_IN_DOUBT: "commit in doubt",
-        Event.ROLLBACK: "rollback called",
-        Event.ROLLED_BACK: "rolled back",
-        Event.RECOVER: "session recovered",
-        Event.EXPIRED: "expired",
-        Event.DEAD_LETTERED: "dead-lettered",
-        Event.DRAINED: "queue seen empty",
-        Event.DEPTH: "queue seen with messages left",
-        Event.JOURNAL_WRITTEN: "written to the journal",
-        Event.JOURNAL_SYNCED: "journal synced",
-        Event.WAITING: "a call had not returned",
+        Event.SEND: (Side.TO_BROKER, "sent"),
+        Event.RESEND: (Side.TO_BROKER, "sent again"),
+        Event.CONFIRMED: (Side.FROM_BROKER, "confirmed"),
+        Event.REJECTED: (Side.FROM_BROKER, "rejected by the broker"),
+        Event.IN_DOUBT: (Side.OWN, "send in doubt"),
+        Event.PROCESSED: (Side.OWN, "processed"),
+        Event.FAILED: (Side.OWN, "processing failed"),
+        Event.ACKNOWLEDGED: (Side.FROM_BROKER, "acknowledgement confirmed"),
+        Event.ACK_IN_DOUBT: (Side.OWN, "acknowledgement in doubt"),
+        Event.BEGIN: (Side.TO_BROKER, "transaction"),
+        Event.COMMIT: (Side.TO_BROKER, "commit called"),
+        Event.COMMITTED: (Side.FROM_BROKER, "committed"),
+        Event.COMMIT_IN_DOUBT: (Side.OWN, "commit in doubt"),
+        Event.ROLLBACK: (Side.TO_BROKER, "rollback called"),
+        Event.ROLLED_BACK: (Side.FROM_BROKER, "rolled back"),
+        Event.RECOVER: (Side.TO_BROKER, "session recovered"),
+        Event.EXPIRED: (Side.AT_BROKER, "expired"),
+        Event.DEAD_LETTERED: (Side.AT_BROKER, "dead-lettered"),
+        Event.DRAINED: (Side.TO_BROKER, "queue seen empty"),
+        Event.DEPTH: (Side.TO_BROKER, "queue seen with messages left"),
+        Event.JOURNAL_WRITTEN: (Side.AT_BROKER, "written to the journal"),
+        Event.JOURNAL_SYNCED: (Side.AT_BROKER, "journal synced"),
+        Event.WAITING: (Side.OWN, "a call had not returned"),
+        # of these the words hang on more than the event
+        Event.DELIVERED: (Side.FROM_BROKER, ""),
+        Event.ACKNOWLEDGE: (Side.TO_BROKER, ""),
+        Event.CLOSE: (Side.TO_BROKER, ""),
+        Event.FAULT: (Side.FAULT, ""),
+        Event.RECOVERED: (Side.FAULT, ""),
     }
 )
 
 
-def message_rows(lookup: Lookup, message: int, lived: Lived | None) -> Ints:
-    """The rows that tell of ``message``: those that name it, cover it, or stand in its life, ascending.
-
-    In its life stands what happened around it; what only perhaps befell a consumer that never had it is left out.
-    """
+def message_rows(lookup: Lookup, message: int, life: Iterable[int]) -> Ints:
+    """The rows that tell of ``message``: those that name it, cover it, or stand in its ``life``, ascending."""
     events, named = lookup.events, lookup.named(message)
     within = np.unique(events.transaction[named])
-    around = [] if lived is None else _in_life(lived)
-    parts = [named, lookup.covering(message), lookup.ends(within[within != ABSENT]), np.array(around, np.int64)]
+    parts = [named, lookup.covering(message), lookup.ends(within[within != ABSENT]), np.array([*life], np.int64)]
     found = np.unique(np.concatenate(parts))
     found = found[found >= 0]
     return np.asarray(found[events.event[found] != ABSENT], np.int64)
-
-
-def _in_life(lived: Lived) -> list[int]:
-    number_of_others = lived.consumers.index(OTHERS) + 1 if OTHERS in lived.consumers else None
-    return [
-        row
-        for row, heard in zip(lived.rows, lived.life.heard, strict=True)
-        if not (heard.sign.consumer == number_of_others and heard.sign.certainty is Certainty.PERHAPS)
-    ]
 
 
 def moments_of(
@@ -197,7 +165,7 @@ class _Teller:
             session=None if session == process else session,
             event=event,
             told=self._told(event, row),
-            side=_SIDES[event],
+            side=_TOLD[event][0],
             of=(self.names[message],) if message in self.names else (),
             victims=self.victims(row) if event in {Event.FAULT, Event.RECOVERED} else (),
             impossible=impossible,
@@ -212,7 +180,7 @@ class _Teller:
         return self.lookup.victims(row)
 
     def _told(self, event: Event, row: int) -> str:
-        told = _IN_CONTEXT[event](self, row) if event in _IN_CONTEXT else _WORDS[event]
+        told = _IN_CONTEXT[event](self, row) if event in _IN_CONTEXT else _TOLD[event][1]
         transaction = self._name("transaction", row)
         if transaction is None or event is Event.DELIVERED:
             return told
@@ -261,23 +229,8 @@ _IN_CONTEXT: Final[Mapping[Event, Callable[[_Teller, int], str]]] = MappingProxy
         Event.CLOSE: _Teller.close,
         Event.FAULT: _Teller.fault,
         Event.RECOVERED: _Teller.recovered,
-        Event.BEGIN: lambda *_: "transaction",
-        Event.COMMIT: lambda *_: "commit called",
     }
 )
 
-_IN_TRANSACTION: Final[Mapping[Event, str]] = MappingProxyType(
-    {
-        Event.BEGIN: "begun:",
-        **dict.fromkeys(
-            (
-                Event.COMMIT,
-                Event.COMMITTED,
-                Event.COMMIT_IN_DOUBT,
-                Event.ROLLBACK,
-                Event.ROLLED_BACK,
-            ),
-            "of",
-        ),
-    }
-)
+_ENDS: Final = (Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK)
+_IN_TRANSACTION: Final[Mapping[Event, str]] = MappingProxyType({Event.BEGIN: "begun:", **dict.fromkeys(_ENDS, "of")})

@@ -18,20 +18,17 @@ from ackfsm.history.columns import ABSENT, Events, event_code
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
-from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, InputError, Verdict
 from ackfsm.text import nearest, quoted, shown
-from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.findings.decided import Accusation, Decided
-from ackfsm.verify.findings.examine import Outcome
-from ackfsm.verify.findings.verdict import Result
-from ackfsm.verify.results.excuses import Beside, FaultSpan, WhyNot, fault_spans, told_spans
-from ackfsm.verify.results.lookup import Lookup
-from ackfsm.verify.results.moments import message_rows, moments_of
-from ackfsm.verify.results.tables import HeldAgainst, Judgement, ResultTables, result_tables
-from ackfsm.verify.results.told import Around, Cause, Chapter, Found, Open, Pending, Story
+from ackfsm.verify import Examination, Result
+from ackfsm.verify.findings.judgements import Accusation, Judgements
+from ackfsm.verify.results.tables import ResultTables
+from ackfsm.views.history.excuses import Beside, FaultSpan, WhyNot, fault_spans, told_spans
+from ackfsm.views.history.lookup import Lookup
+from ackfsm.views.history.moments import message_rows, moments_of
+from ackfsm.views.history.told import Around, Cause, Chapter, Found, Open, Pending, Story
 
-__all__ = ["Stories"]
+__all__ = ["Stories", "stories_of"]
 
 _UNRECORDED: Final = "unrecorded "
 """What the name of a cause begins with that no line tells."""
@@ -46,26 +43,34 @@ _CANDIDATES: Final = 5_000
 """Ids among which a near one is looked for."""
 
 
+def stories_of(examination: Examination, result: Result) -> Stories:
+    """What tells the story of each message; ``result`` is the verdict on the findings of ``examination``.
+
+    Raises :class:`ValueError` if the history was folded, so that most of its messages are not in memory.
+    """
+    if examination.folded:
+        raise ValueError("a folded history has no stories; examine it with folded_from=None")
+    return Stories(examination.result_tables(result))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Stories:
     """Tells the stories of the messages of a history that are in memory."""
 
-    outcome: Outcome
-    result: Result
-    specification: Specification
+    tables: ResultTables
     elsewhere: Mapping[str, frozenset[str]] = dataclasses.field(default_factory=dict)
     """Of a history of which not all is in memory, by queue the processes that took messages that were left out."""
     started: int | None = None
     """The time of the first line, nanoseconds, where that is not in memory."""
 
-    @functools.cached_property
-    def tables(self) -> ResultTables:
-        """What was decided of each message."""
-        return result_tables(self.outcome, self.result, self.specification)
+    @property
+    def result(self) -> Result:
+        """The verdict on the history."""
+        return self.tables.result
 
     @property
     def _events(self) -> Index:
-        return self.outcome.examined.events
+        return self.tables.outcome.examined.events
 
     @functools.cached_property
     def _lookup(self) -> Lookup:
@@ -99,7 +104,7 @@ class Stories:
     def first(self, anomaly: Anomaly | None = None) -> Story | None:
         """The story of the first message with ``anomaly``, or any, unexplained ones first; ``None`` without one."""
         worst = self.tables.worst(anomaly)
-        return self.told(worst[0]) if worst else None
+        return self.told(int(worst[0])) if len(worst) else None
 
     def _code(self, name: str) -> int:
         code = self._lookup.codes.get(name)
@@ -115,37 +120,37 @@ class Stories:
 
     def told(self, message: int) -> Story:
         """The story of the message of that code."""
-        judgement, events = self._judgement(message), self._events
-        other, why = self._beside(message, judgement)
+        events = self._events
+        other, why = self._beside(message)
         messages = [message] if other is None else [message, other]
         names = {each: str(events.names["message"][each]) for each in messages}
-        drained = int(self._events.quiescence.drained[message]) if self._events.quiescence.judged[message] else None
-        stop = self._stop(judgement, drained)
+        stop = self._stop(message)
         first = self._chapter(message, names, stop)
-        faults = self._faults(message, first, judgement)
+        faults = self._faults(message, first)
         there = {each.row for each in faults if each.row is not None and each.why_not in _THERE}
         chapters = [self._chapter(message, names, stop, there)]
         chapters += [self._chapter(each, names, stop) for each in messages[1:]]
         moments = {moment.row: moment for chapter in reversed(chapters) for moment in chapter.moments}
-        part = self._part(message)
         return Story(
             history=self.result.findings.history,
             begun=self.begun,
             chapters=tuple(chapters),
             moments=tuple(moments[row] for row in sorted(moments)),
             faults=faults,
-            configuration=part,
+            configuration=self._judgements(message)[1],
             would_explain=self._would_explain(first),
             why_together=why,
             imported=self.result.findings.imported,
         )
 
-    def _judgement(self, message: int) -> Judgement:
-        """What was decided of ``message``; what is impossible beside it may be held against another one."""
-        judgement = self.tables.judgement(message)
-        if judgement.accusation is None and message in self._beside_accused:
-            return dataclasses.replace(judgement, accusation=self._beside_accused[message])
-        return judgement
+    def _accusation(self, message: int) -> Accusation | None:
+        """What is impossible of ``message``, or beside it, which may be held against another one."""
+        return self.tables.accusations.get(message) or self._beside_accused.get(message)
+
+    def _drained(self, message: int) -> int | None:
+        """The row that saw its queue empty after its last send."""
+        rest = self._events.quiescence
+        return int(rest.drained[message]) if rest.judged[message] else None
 
     @functools.cached_property
     def _beside_accused(self) -> Mapping[int, Accusation]:
@@ -161,63 +166,52 @@ class Stories:
                 found.setdefault(codes[name], each)
         return found
 
-    def _part(self, message: int) -> Configuration | None:
-        """The configuration that judges ``message``."""
-        decided = self._decided(message)
-        findings = [part.findings for part in self.result.findings.parts] or [self.result.findings]
-        places = [place for place, each in enumerate(self.outcome.examined.decided) if each is decided]
-        return findings[places[0]].configuration if places else self.result.findings.configuration
-
-    def _decided(self, message: int) -> Decided | None:
-        return next((each for each in self.outcome.examined.decided if each.messages[message]), None)
-
-    def _lived(self, message: int) -> tuple[Lived, str | None] | None:
-        decided = self._decided(message)
-        return None if decided is None or decided.explainer is None else decided.explainer.life(message)
+    def _judgements(self, message: int) -> tuple[Judgements | None, Configuration | None]:
+        """What was judged of the messages that are judged with ``message``, and by which configuration."""
+        for its, findings in zip(self.tables.outcome.examined.judgements, self.result.findings.each, strict=True):
+            if its.messages[message]:
+                return its, findings.configuration
+        return None, self.result.findings.configuration
 
     def _chapter(
         self, message: int, names: Mapping[int, str], stop: int | None, faults: Collection[int] = ()
     ) -> Chapter:
         """Of one ``message``, with the rows of these ``faults`` and that with which no run goes on."""
-        events, judgement = self._events, self._judgement(message)
-        life = self._lived(message)
-        rows = set(message_rows(self._lookup, message, None if life is None else life[0]).tolist())
-        drained = int(self._events.quiescence.drained[message]) if self._events.quiescence.judged[message] else None
-        rows |= {row for held in judgement.anomalies for _, row in held.needs if row != NONE}
-        rows |= {*faults}
+        events, found = self._events, tuple(map(self._found, self.tables.of(message)))
+        its, _ = self._judgements(message)
+        life, drained = None if its is None else its.life(message), self._drained(message)
+        rows = set(message_rows(self._lookup, message, () if life is None else life[0]).tolist())
+        explains = _rows_of_causes(found)
+        rows |= {*explains, *faults}
         rows |= {until for since, until in self._lookup.repairs.items() if since in rows}
         rows |= set() if drained is None else {drained}
-        explains: dict[int, list[str]] = defaultdict(list)
-        for held in judgement.anomalies:
-            for row in dict.fromkeys(row for _, row in held.needs if row != NONE):
-                explains[row].append(held.anomaly)
         moments = moments_of(self._lookup, sorted(rows), names=names, impossible=stop, explains=explains)
         queue = int(self._events.queue_of[message])
-        accusation = judgement.accusation
-        decided = self._decided(message)
+        accusation = self._accusation(message)
         return Chapter(
             message=names[message],
             queue=None if queue == ABSENT else str(events.names["queue"][queue]),
-            verdict=judgement.verdict,
-            anomalies=tuple(map(self._found, judgement.anomalies)),
+            verdict=self.tables.verdict(message),
+            anomalies=found,
             impossible=None if accusation is None else accusation.why,
             held_against=None
             if accusation is None or accusation.message == message
             else self._name_of(accusation.message),
             undecided=None if life is None else life[1],
-            configured=decided is not None and decided.configured,
+            configured=its is not None and its.configured,
             moments=moments,
             drained=next((each for each in moments if each.row == drained), None),
             unread=self.result.findings.parse_errors > 0,
         )
 
-    def _stop(self, judgement: Judgement, drained: int | None) -> int | None:
+    def _stop(self, message: int) -> int | None:
         """The row that no run goes on with; the last ``drained`` if it is impossible that nothing followed."""
-        if judgement.accusation is None:
+        accusation = self._accusation(message)
+        if accusation is None:
             return None
-        why = judgement.accusation.why
+        why = accusation.why
         if why.line is None:
-            return drained
+            return self._drained(message)
         events = self._events
         rows = np.flatnonzero((events.line == why.line) & (events.t == why.t))
         exact = [row for row in rows.tolist() if self._name_of(int(events.message[row])) == why.message]
@@ -226,17 +220,17 @@ class Stories:
     def _name_of(self, message: int) -> str | None:
         return None if message == ABSENT else str(self._events.names["message"][message])
 
-    def _found(self, held: HeldAgainst) -> Found:
-        finding = self.result.findings.anomalies.get(held.anomaly)
-        transaction = None if held.transaction is None else str(self._events.names["transaction"][held.transaction])
+    def _found(self, row: Mapping[str, Any]) -> Found:
+        """One row of the result tables."""
+        anomaly, transaction = Anomaly(row["anomaly"]), row["transaction"]
         return Found(
-            anomaly=held.anomaly,
-            allowed=held.allowed,
-            unexplained=held.unexplained,
-            by_kind=held.by_kind,
-            doubted=finding.doubt if held.doubted and finding is not None else None,
-            transaction=transaction,
-            causes=tuple(self._cause(*each) for each in dict.fromkeys(held.needs)),
+            anomaly=anomaly,
+            allowed=row["allowed"],
+            unexplained=row["unexplained"],
+            by_kind=row["by_kind"],
+            doubted=self.result.findings.anomalies[anomaly].doubt if row["doubted"] else None,
+            transaction=None if transaction == ABSENT else str(self._events.names["transaction"][transaction]),
+            causes=tuple(self._cause(*each) for each in row["causes"]),
         )
 
     def _cause(self, name: str, row: int) -> Cause:
@@ -244,18 +238,14 @@ class Stories:
             return Cause(name=name)
         events = self._events
         process = str(events.names["process"][int(events.process[row])])
-        return Cause(name=name, t=int(events.t[row]), line=int(events.line[row]), process=process)
+        return Cause(name=name, t=int(events.t[row]), line=int(events.line[row]), process=process, row=row)
 
-    def _faults(self, message: int, chapter: Chapter, judgement: Judgement) -> tuple[FaultSpan, ...]:
-        events = self._events
-        explains: dict[int, list[str]] = defaultdict(list)
+    def _faults(self, message: int, chapter: Chapter) -> tuple[FaultSpan, ...]:
         assumed: dict[str, list[str]] = defaultdict(list)
-        for held in judgement.anomalies:
-            for cause, row in held.needs:
-                if row != NONE:
-                    explains[row].append(held.anomaly)
-                elif cause.startswith(_UNRECORDED):
-                    assumed[cause.removeprefix(_UNRECORDED)].append(held.anomaly)
+        for each in chapter.anomalies:
+            for cause in each.causes:
+                if cause.row is None and cause.name.startswith(_UNRECORDED):
+                    assumed[cause.name.removeprefix(_UNRECORDED)].append(each.anomaly)
         own = [each.row for each in chapter.own] or [each.row for each in chapter.moments] or [0]
         queue = int(self._events.queue_of[message])
         processes = {each.process for each in chapter.own}
@@ -271,7 +261,8 @@ class Stories:
         )
         if chapter.drained is not None and any(each.anomaly in _AT_REST for each in chapter.anomalies):
             beside = dataclasses.replace(beside, last=max(beside.last, chapter.drained.row))
-        return fault_spans(events, self._spans, beside, explains, self.result.findings.unrecorded, assumed)
+        explains = _rows_of_causes(chapter.anomalies)
+        return fault_spans(self._events, self._spans, beside, explains, self.result.findings.unrecorded, assumed)
 
     def _would_explain(self, chapter: Chapter) -> tuple[str, ...]:
         """The unrecorded faults that explain messages of the history, of those that can have hit this one."""
@@ -282,23 +273,24 @@ class Stories:
         hit = (each for each in found.timeline if each.victim is None or each.victim in processes)
         return tuple(dict.fromkeys(each.fault.value for each in hit))
 
-    def _beside(self, message: int, judgement: Judgement) -> tuple[int | None, str]:
+    def _beside(self, message: int) -> tuple[int | None, str]:
         """The message that this one has to be seen beside, and why."""
-        why = None if judgement.accusation is None else judgement.accusation.why
+        accusation = self._accusation(message)
+        why = None if accusation is None else accusation.why
         if why is not None and why.beside is not None:
             names = {why.message, why.beside}
             codes = (self._lookup.codes[each] for each in names if each in self._lookup.codes)
             others = sorted(code for code in codes if code != message)
             return (others[0] if others else None), "no run of the model has both as they were"
-        for held in judgement.anomalies:
-            if held.anomaly is Anomaly.TORN_TRANSACTION and held.transaction is not None:
-                other = self._member_beside(message, held.transaction)
-                if other is not None:
-                    return other, "both belong to one transaction"
-            if held.anomaly is Anomaly.REORDER:
-                other = self._overtaker(message)
-                if other is not None:
-                    return other, "it was sent later and delivered first"
+        its = self.tables.of(message)
+        for transaction in (each["transaction"] for each in its if each["transaction"] != ABSENT):
+            other = self._member_beside(message, transaction)
+            if other is not None:
+                return other, "both belong to one transaction"
+        if any(each["anomaly"] == Anomaly.REORDER for each in its):
+            other = self._overtaker(message)
+            if other is not None:
+                return other, "it was sent later and delivered first"
         return None, ""
 
     def _member_beside(self, message: int, transaction: int) -> int | None:
@@ -353,50 +345,22 @@ class Stories:
     def _open(self, happened: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Open]:
         """What was not over when those rows had ``happened``."""
         events = self._events
-        none = len(events)
+
+        def told(*kinds: Event) -> Ints:
+            rows = events.places(*kinds)
+            return np.asarray(rows[happened[rows]])
+
         sends = events.plain_sends
-        answer = np.minimum(sends.outcome, none)
-        answered = np.append(happened, False)[answer]
+        answered = np.append(happened, False)[np.minimum(sends.outcome, len(events))]
         yield self._those(Pending.SEND, sends.place[happened[sends.place] & ~answered])
-        sent, delivered, done = (
-            self._first_rows(happened, kinds)
-            for kinds in (
-                (Event.SEND, Event.RESEND),
-                (Event.DELIVERED,),
-                (Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED),
-            )
-        )
-        waiting = (sent != NONE) & (delivered == NONE) & (done == NONE)
-        yield self._those(Pending.MESSAGE, sent[waiting])
-        handed = self._last_rows(happened, (Event.DELIVERED,))
-        finished = self._last_rows(happened, (Event.PROCESSED, Event.FAILED))
-        busy = (handed != NONE) & (finished < handed) & (done == NONE)
-        yield self._those(Pending.DELIVERY, handed[busy])
-        yield self._transactions(happened)
-
-    def _first_rows(self, happened: Any, kinds: Sequence[Event]) -> Ints:
-        return self._rows_of_messages(happened, kinds, reverse=True)
-
-    def _last_rows(self, happened: Any, kinds: Sequence[Event]) -> Ints:
-        return self._rows_of_messages(happened, kinds, reverse=False)
-
-    def _rows_of_messages(self, happened: Any, kinds: Sequence[Event], *, reverse: bool) -> Ints:
-        """For each message the first (``reverse``) or last row of these events that has happened."""
-        events = self._events
-        rows = events.places(*kinds)
-        rows = rows[happened[rows]]
-        return events.first_of(rows) if reverse else events.last_of(rows)
-
-    def _transactions(self, happened: Any) -> Open:
-        events = self._events
-        ends = events.places(Event.COMMITTED, Event.ROLLED_BACK, Event.COMMIT_IN_DOUBT)
-        inside = np.flatnonzero((events.transaction != ABSENT) & happened)
-        ended = set(events.transaction[ends[happened[ends]]].tolist())
-        first: dict[int, int] = {}
-        for row in inside.tolist():
-            first.setdefault(int(events.transaction[row]), row)
-        rows = [row for transaction, row in first.items() if transaction not in ended]
-        return self._those(Pending.TRANSACTION, rows, "transaction")
+        sent, delivered = events.first_of(told(Event.SEND, Event.RESEND)), events.last_of(told(Event.DELIVERED))
+        over = events.first_of(told(Event.REJECTED, Event.EXPIRED, Event.DEAD_LETTERED)) != NONE
+        yield self._those(Pending.MESSAGE, sent[(sent != NONE) & (delivered == NONE) & ~over])
+        finished = events.last_of(told(Event.PROCESSED, Event.FAILED))
+        yield self._those(Pending.DELIVERY, delivered[(delivered != NONE) & (finished < delivered) & ~over])
+        begun = events.first_of(np.flatnonzero((events.transaction != ABSENT) & happened), "transaction")
+        ended = events.first_of(told(Event.COMMITTED, Event.ROLLED_BACK, Event.COMMIT_IN_DOUBT), "transaction")
+        yield self._those(Pending.TRANSACTION, begun[(begun != NONE) & (ended == NONE)], "transaction")
 
     def _those(self, what: Pending, rows: Iterable[int], column: str = "message") -> Open:
         events, every = self._events, sorted(map(int, rows))
@@ -405,6 +369,15 @@ class Stories:
             (str(names[int(codes[row])]), int(events.t[row]), int(events.line[row])) for row in every[:_SHOWN]
         )
         return Open(what=what, count=len(every), first=first)
+
+
+def _rows_of_causes(found: Sequence[Found]) -> Mapping[int, Sequence[str]]:
+    """For each row that tells a cause the anomalies that it explains."""
+    explains: dict[int, list[str]] = defaultdict(list)
+    for each in found:
+        for row in dict.fromkeys(cause.row for cause in each.causes if cause.row is not None):
+            explains[row].append(each.anomaly)
+    return explains
 
 
 _THERE: Final = (None, WhyNot.NOT_ENOUGH)
