@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from ackfsm.history.arrays import mixed
-from ackfsm.numba_cache import compiled
+from ackfsm.history.loops import compiled
 
 __all__ = ["NEVER", "hash_names", "mix", "number_by_appearance", "times_after"]
 

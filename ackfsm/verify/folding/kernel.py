@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from ackfsm.history.kernel import mix
+from ackfsm.history.loops import compiled
 from ackfsm.history.observables import event_code
 from ackfsm.history_format import VOCABULARY, Event
-from ackfsm.numba_cache import compiled
 from ackfsm.terms import AckScope
 
 __all__ = [
