@@ -229,7 +229,9 @@ def _screen(
                 width=None,
             )
             apart += ["", screen]
-    return Group(*apart[1:], *(["", *written_lines(written)] if written else []))
+    if written:
+        apart += ["", *written_lines(written)]
+    return Group(*apart[1:])
 
 
 _MOST_SKEW = 10**9
