@@ -16,11 +16,14 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from ackfsm.cli._exit_codes import INTERRUPTED
 
 __all__ = ["main"]
+
+_ALLOCATIONS: Final = 100_000
+"""After so many Python looks for cycles: most of what a command makes stays, and is not to be looked at each time."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -34,7 +37,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             from ackfsm.cli._run import run_command
 
             return run_command(argv)
-        with _interrupt_ends(), _not_collected():
+        gc.set_threshold(_ALLOCATIONS, *gc.get_threshold()[1:])
+        with _interrupt_ends():
             from ackfsm.cli._run import run_process
         return run_process()
     except KeyboardInterrupt:  # before it could be reported, or meanwhile
@@ -54,19 +58,6 @@ def _interrupt_ends() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@contextlib.contextmanager
-def _not_collected() -> Iterator[None]:
-    """What is loaded stays as long as the process: Python's collector of cycles leaves it alone, now and later."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if collects:
-            gc.enable()
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ackfsm import explore
 from ackfsm.cli._output import note
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from ackfsm import explore
 
 __all__ = ["add_backend", "add_search", "search_of", "spark_session"]
 
@@ -32,6 +33,8 @@ def _add_master(parser: argparse._ActionsContainer) -> None:
 
 def add_search(parser: argparse.ArgumentParser) -> None:
     """As :func:`add_backend`, for a search, which has one more engine."""
+    from ackfsm import explore
+
     parser.add_argument(
         "--engine",
         choices=list(explore.SearchEngine),
@@ -81,6 +84,8 @@ def search_of(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction 
 
 def _local_search(arguments: argparse.Namespace) -> explore.SearchFunction | None:
     """One with decision diagrams where it is asked for, or nothing is asked for that only single states tell."""
+    from ackfsm import explore
+
     if arguments.engine == "symbolic":
         return functools.partial(explore.explore_with_diagrams, max_memory=arguments.max_memory)
     single = arguments.max_states is not None or arguments.reductions or arguments.progress or arguments.forever

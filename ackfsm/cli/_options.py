@@ -9,16 +9,16 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias, TypeVar
 
-from ackfsm import tables
 from ackfsm.cli._exit_codes import USAGE
 from ackfsm.cli._output import note, print_text
-from ackfsm.network import Bounds
-from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, Profile
 from ackfsm.text import meant, parse_size, printable, quoted, shown
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
+
+    from ackfsm.network import Bounds
+    from ackfsm.tables import Specification
 
 __all__ = [
     "Commands",
@@ -150,6 +150,8 @@ def tables_of(arguments: argparse.Namespace) -> Specification:
     What was given is ``arguments.profile_given`` from then on.  Raises :class:`InputError` or
     :class:`ackfsm.terms.SpecError` for a file that is missing or wrong.
     """
+    from ackfsm import tables
+
     arguments.profile_given = arguments.profile
     specification, arguments.profile = tables.load().of_profile(arguments.profile)
     return specification
@@ -302,6 +304,8 @@ def names_in(options: Sequence[str]) -> list[str]:
 
 def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
     """The tables, and the configuration and bounds that the options of this module describe."""
+    from ackfsm.network import Bounds
+
     specification = tables_of(arguments)
     vocabulary = specification.resolve_aliases(arguments.profile, settings_of(arguments, specification))
     bounds = Bounds(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import codecs
 import contextlib
-import errno
 import io
 import json
 import os
@@ -16,15 +15,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TextIO
 
-from rich.console import Console, RenderableType
-from rich.progress import MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.text import Text
-
 from ackfsm.files import write_file
 from ackfsm.terms import HostError
 from ackfsm.text import printable, shown
 
 if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.progress import Progress, TaskID
+    from rich.text import Text
+
     from ackfsm.batch import ProgressBar
 
 __all__ = [
@@ -168,18 +167,14 @@ def flush_or_discard() -> None:
             stream.flush()
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Raise the error; by default the process would end with the exit code of a violation."""
-        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-
-
 def console(*, errors: bool = False) -> Console:
     """As wide as the terminal, elsewhere :func:`piped_width`.  Colours only on a terminal; text is text, not markup."""
-    made = _Console(stderr=errors, highlight=False, markup=False, emoji=False)
+    from ackfsm.cli._console import StrictConsole
+
+    made = StrictConsole(stderr=errors, highlight=False, markup=False, emoji=False)
     if made.is_terminal:
         return made
-    return _Console(stderr=errors, highlight=False, markup=False, emoji=False, width=piped_width())
+    return StrictConsole(stderr=errors, highlight=False, markup=False, emoji=False, width=piped_width())
 
 
 _PIPED: Final = 80
@@ -204,6 +199,8 @@ def emit(arguments: argparse.Namespace, document: object, screen: Callable[[], R
 
 def emit_folder(arguments: argparse.Namespace, written: Sequence[Path]) -> None:
     """Print that the files ``written`` are in the folder ``--output``.  Raises as :func:`print_text`."""
+    from rich.text import Text
+
     names = [str(path) for path in written]
     sentence = f"{len(names)} files written to {shown(str(arguments.output))}"
     emit(arguments, {"written": names}, lambda: Text(sentence))
@@ -247,6 +244,8 @@ def write_then_report(write: Callable[[], Sequence[Path]], report: Callable[[Seq
 
 def written_lines(written: Sequence[Path]) -> list[Text]:
     """A line for each file that was written, however long, so that its name can be copied."""
+    from rich.text import Text
+
     return [Text(f"{shown(str(path))} written", no_wrap=True, overflow="ignore") for path in written]
 
 
@@ -256,16 +255,14 @@ def progress_line(what: str) -> Iterator[Callable[[int], None]]:
 
     The function yielded adds how far it has come; the line is there without it.
     """
-    line = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        TimeElapsedColumn(),
-        transient=True,
-        console=console(errors=True),
-    )
-    if not line.console.is_terminal:
+    screen = console(errors=True)
+    if not screen.is_terminal:
         yield lambda _: None
         return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    line = Progress(*columns, transient=True, console=screen)
     task = line.add_task(what)
     with _begun_later(line):
         yield lambda done: line.update(task, description=f"{what}: {done:,}")
@@ -277,6 +274,8 @@ def progress_bars(*, later: bool = False) -> Iterator[ProgressBar]:
 
     With ``later`` it is shown after two seconds.
     """
+    from rich.progress import MofNCompleteColumn, Progress, TimeElapsedColumn
+
     columns = (*Progress.get_default_columns(), MofNCompleteColumn(), TimeElapsedColumn())
     bars = Progress(*columns, console=console(errors=True), transient=True)
     bars.disable = not bars.console.is_terminal

@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import errno
 import functools
+import importlib
 import os
 import signal
 import sys
@@ -14,35 +15,25 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import FrameType, MappingProxyType
 from typing import Final, NoReturn, TextIO
 
 import ackfsm
-from ackfsm.cli._advise import add_advise
-from ackfsm.cli._certificate import add_certificate
-from ackfsm.cli._check import add_check
-from ackfsm.cli._claims import add_claims
-from ackfsm.cli._conform import add_conform
-from ackfsm.cli._draw import add_draw
 from ackfsm.cli._exit_codes import FAILED, INTERRUPTED, USAGE, error_code
-from ackfsm.cli._explain import add_explain
-from ackfsm.cli._export import add_export
 from ackfsm.cli._groups import commands_of, overview, overview_json
-from ackfsm.cli._help import add_help
-from ackfsm.cli._import import add_import
-from ackfsm.cli._journal import add_journal
-from ackfsm.cli._matrix import add_matrix
 from ackfsm.cli._options import Parser, add_json
 from ackfsm.cli._output import console, flush, flush_or_discard, note, prepare_streams, print_json, print_text
-from ackfsm.cli._plan import add_plan
-from ackfsm.cli._systems import add_systems
-from ackfsm.cli._verify import add_verify
-from ackfsm.cli._where import add_where
 from ackfsm.terms import AckfsmError
 from ackfsm.text import shown
 
 __all__ = ["run_command", "run_process"]
+
+_COMMANDS: Final = (
+    *("check", "certificate", "explain", "claims", "matrix", "plan", "advise", "import", "verify", "conform", "draw"),
+    *("export", "systems", "where", "journal", "help"),
+)
+"""The module ``_NAME`` of each, loaded where the command may be wanted, adds it by ``add_NAME``."""
 
 _OPTIONAL: Final = frozenset({"matplotlib", "msgspec", "numba", "numpy", "pandas", "pyarrow", "pyspark"})
 """The packages of the extras; without any other module the installation is broken."""
@@ -75,7 +66,7 @@ def run_command(argv: Sequence[str], interrupted: Callable[[], bool] = lambda: F
 
 
 def _parse_and_run(argv: Sequence[str], arguments: argparse.Namespace) -> int:
-    parser = _make_parser()
+    parser = _make_parser(_wanted(argv))
     try:
         parser.parse_args(argv, arguments)
         if arguments.command is None:
@@ -90,6 +81,14 @@ def _parse_and_run(argv: Sequence[str], arguments: argparse.Namespace) -> int:
         raise RuntimeError(f"a library asked for the exit code {end.code}") from end
     flush()
     return code
+
+
+def _wanted(argv: Sequence[str]) -> Collection[str]:
+    """The commands that a command line may have: the one that it begins with, none before ``--version``, else any."""
+    first = next((word for word in argv if word != "--json"), "")
+    if first == "--version":
+        return ()
+    return (first,) if first in _COMMANDS and first != "help" else _COMMANDS
 
 
 def _show_overview(parser: Parser, arguments: argparse.Namespace) -> None:
@@ -115,28 +114,14 @@ class _Parser(Parser):
         return f"{usage}\n\n{overview(commands_of(self), console().width)}\n{options}"
 
 
-def _make_parser() -> Parser:
-    """The parser of the command line."""
+def _make_parser(names: Collection[str] = _COMMANDS) -> Parser:
+    """The parser of a command line that has one of these commands, or of any."""
     parser = _Parser(prog="ackfsm")
     parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
     add_json(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    add_check(commands)
-    add_certificate(commands)
-    add_explain(commands)
-    add_claims(commands)
-    add_matrix(commands)
-    add_plan(commands)
-    add_advise(commands)
-    add_import(commands)
-    add_verify(commands)
-    add_conform(commands)
-    add_draw(commands)
-    add_export(commands)
-    add_systems(commands)
-    add_where(commands)
-    add_journal(commands)
-    add_help(commands)
+    for name in names:
+        getattr(importlib.import_module(f"ackfsm.cli._{name}"), f"add_{name}")(commands)
     return parser
 
 
@@ -214,6 +199,7 @@ def run_process() -> int:
     interrupts = _Interrupts()
     prepare_streams()
     _give_a_home()
+    sys.meta_path.insert(0, _PandasForSpark())
     if "_ARGCOMPLETE" in os.environ:
         return _complete()
     threading.excepthook = functools.partial(_end_with_thread, interrupts)
@@ -236,6 +222,20 @@ def _complete() -> int:
     except ModuleNotFoundError:
         note("ackfsm: completion needs the Python package argcomplete; pip install 'ackfsm[completion]'")
     return USAGE
+
+
+class _PandasForSpark:
+    """Keeps PyArrow from importing pandas, for a third of a second, only to ask whether a value is one of its series.
+
+    PyArrow does without; where it needs pandas itself it asks again.  No command has such a value, but Spark may.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        """What Python asks before it looks for a module."""
+        del path, target
+        if name == "pandas" and "pyspark" not in sys.modules:
+            raise ModuleNotFoundError("no command imports pandas without Spark", name=name)
 
 
 def _give_a_home() -> None:

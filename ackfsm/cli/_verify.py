@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rich.console import Group
-
 from ackfsm import tables, throughput
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
@@ -25,6 +23,8 @@ from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, 
 from ackfsm.text import in_words, meant, quoted, shown
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from ackfsm import verify
 
 __all__ = ["add_verify", "configuration_of", "faults_of", "skew_of", "typed_options"]
@@ -174,8 +174,6 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
     picture: PictureWanted,
 ) -> int:
     """Tell what was found, then that the tables or reports could not be written, if so; the exit code."""
-    from ackfsm.views.verify import verify_screen
-
     results = [each for each in answers if not isinstance(each, AckfsmError)]
     failed = [each for each in answers if isinstance(each, AckfsmError)]
     answer = [_as_json(arguments, path, each) for path, each in zip(arguments.histories, answers, strict=True)]
@@ -187,25 +185,11 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
         written.error = written.error or error
     if arguments.output is not None or reports.files or arguments.html is not None:
         answer = [{**each, "written": list(map(str, there))} for each in answer]
-    typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults), *format_options(arguments)]
-    screens = [
-        verify_screen(
-            each,
-            specification,
-            everything=arguments.all,
-            first=first.found.get(number, {}),
-            command=() if path == "-" else (*typed, path),
-            width=None,
-        )
-        for number, (path, each) in enumerate(zip(arguments.histories, answers, strict=True))
-        if not isinstance(each, AckfsmError)
-    ]
-    apart = [part for screen in screens for part in ("", screen)][1:]
-    apart += ["", *written_lines(there)] if there else []
     if printed is None and arguments.json_lines:
         print_text("".join(f"{json.dumps(each)}\n" for each in answer))
     elif printed is None:
-        emit(arguments, answer[0] if len(answer) == 1 else answer, lambda: Group(*apart))
+        document = answer[0] if len(answer) == 1 else answer
+        emit(arguments, document, lambda: _screen(arguments, specification, answers, first, there))
     else:
         print_file(printed)
     for sentence in dict.fromkeys(map(str, failed)):
@@ -218,6 +202,36 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
     if failed and not violated:
         return max(map(error_code, failed))
     return result_code(violated=violated, undetermined=Verdict.UNKNOWN in verdicts or None in found)
+
+
+def _screen(
+    arguments: argparse.Namespace,
+    specification: tables.Specification,
+    answers: Sequence[verify.Result | AckfsmError],
+    first: _First,
+    written: Sequence[Path],
+) -> RenderableType:
+    """What was found in each history, and the files that were ``written``."""
+    from rich.console import Group
+
+    from ackfsm.views.verify import verify_screen
+
+    typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults), *format_options(arguments)]
+    apart: list[RenderableType] = []
+    for number, (path, each) in enumerate(zip(arguments.histories, answers, strict=True)):
+        if not isinstance(each, AckfsmError):
+            screen = verify_screen(
+                each,
+                specification,
+                everything=arguments.all,
+                first=first.found.get(number, {}),
+                command=() if path == "-" else (*typed, path),
+                width=None,
+            )
+            apart += ["", screen]
+    if written:
+        apart += ["", *written_lines(written)]
+    return Group(*apart[1:])
 
 
 _MOST_SKEW = 10**9

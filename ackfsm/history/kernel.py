@@ -8,7 +8,7 @@ import numpy as np
 
 from ackfsm.history.arrays import mixed
 from ackfsm.history.joins import NEVER
-from ackfsm.numba_cache import compiled
+from ackfsm.history.loops import compiled
 
 __all__ = ["hash_names", "mix", "number_by_appearance", "times_after"]
 

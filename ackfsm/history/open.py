@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import IO, Final, TypeVar
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ackfsm.files import cannot_read
 from ackfsm.history.gathered import ReadLines
@@ -34,7 +33,7 @@ BLOCK = 8 << 20
 LONGEST_LINE = 64 << 20
 """Bytes after which a line without end is given up."""
 
-_SCANNED_FROM: Final = 1 << 20
+_SCANNED_FROM: Final = 6 << 20
 """Bytes from which on it is worth loading compiled code."""
 
 _GZIP: Final = b"\x1f\x8b"
@@ -137,6 +136,8 @@ def _form(source: Source, file: Path, head: bytes) -> Form:
 
 
 def _parquet(this: _Opened) -> Part:
+    import pyarrow.parquet as pq  # reading lines needs none of it
+
     this.stream.seek(0)
     file = this.stack.enter_context(pq.ParquetFile(this.stream))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from ackfsm.history.arrays import Ints
@@ -16,6 +16,9 @@ from ackfsm.history.header import Header, header_of_metadata
 from ackfsm.history.lines import ARROW, SCHEMA, Parsed, drop_invalid
 from ackfsm.history_format import ALWAYS, FIELDS, Kind
 from ackfsm.terms import InputError
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 __all__ = ["columns_of", "not_of_the_format", "parquet_header", "parse_parquet", "whole_rows"]
 

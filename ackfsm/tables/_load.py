@@ -22,7 +22,7 @@ from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification
 from ackfsm.tables._sweep import Factor, read_factors
 from ackfsm.tables._timing import read_timing
-from ackfsm.tables._validated import is_validated, mark_validated, validation_stamp
+from ackfsm.tables._validated import is_validated, keep, kept, mark_validated, validation_stamp
 from ackfsm.terms import Anomaly, SpecError
 
 __all__ = ["load", "read_form"]
@@ -37,9 +37,18 @@ def load(directory: Path | None = None, own: Iterable[Path] = (), *, partial: bo
     Raises :class:`SpecError` naming file, line and remedy for whatever is wrong with a table:
     a hole, an unknown, unused or missing name, a row without reason, a condition that cannot be parsed.
     """
-    specification = _Loader(directory or shipped_tables()).load(partial=partial)
+    specification = _shipped() if directory is None else _Loader(directory).load(partial=partial)
     for file in own:
         specification = specification.with_profile(file)
+    return specification
+
+
+def _shipped() -> Specification:
+    loader = _Loader(shipped_tables())
+    specification = kept(loader.stamp)
+    if specification is None:
+        specification = loader.load(partial=False)
+        keep(loader.stamp, specification)
     return specification
 
 

@@ -517,27 +517,6 @@ def test_a_large_check_without_numba_only_takes_longer(ackfsm: _Ackfsm) -> None:
     assert without_seconds(json.loads(done.stdout)) == without_seconds(with_numba)
 
 
-@pytest.mark.parametrize(
-    "line", ["check --fault rejection", "explain --fault consumer_crash --anomaly duplicate", "draw delivery"]
-)
-def test_what_is_small_loads_none_of_the_heavy_packages(line: str) -> None:
-    program = f"""
-import sys
-from ackfsm.cli import main
-code = main({line.split()!r})
-print(*sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)
-sys.exit(code)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(SPEC.parent)},
-    )
-    assert (done.returncode, done.stderr.strip()) == (AS_PROMISED, "")
-
-
 def test_the_module_is_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ackfsm.cli", "check", "--fault", "no"],
@@ -556,14 +535,14 @@ def without_seconds(found: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if key != "seconds"}
 
 
-def test_the_collector_of_cycles_leaves_what_was_loaded_alone_and_works_afterwards() -> None:
+def test_the_collector_of_cycles_works_and_does_so_seldom() -> None:
     program = """
 import gc, sys
 from ackfsm.cli import main
-before = len(gc.get_objects())
+before = gc.get_threshold()
 sys.argv = ["ackfsm", "check", "--profile", "jms", "--max-faults", "0"]
 code = main()
-print(code, gc.isenabled(), gc.get_freeze_count() > before)
+print(code, gc.isenabled(), gc.get_threshold()[0] > before[0], gc.get_threshold()[1:] == before[1:])
 """
     done = ended(program=[sys.executable, "-c", program])
-    assert done.out.splitlines()[-1] == b"0 True True", done.err
+    assert done.out.splitlines()[-1] == b"0 True True True", done.err

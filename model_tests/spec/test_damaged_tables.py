@@ -3,6 +3,7 @@
 import dataclasses
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from ackfsm import tables
 from ackfsm.tables import _source
 from ackfsm.tables._cross_check import check_claims
 from ackfsm.terms import SpecError
+from model_tests.support.places import SPEC
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
 BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
@@ -787,3 +789,69 @@ def test_where_nothing_can_be_kept_tables_are_read_all_the_same(
     spec = copy_of_spec(tmp_path)
     assert tables.load(spec) == tables.load(spec)
     assert held.count("spec/events.yaml") == 2
+
+
+# what was read of the tables that ship
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of what is kept, of the tables in a copy as if they were those that ship."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    copy = copy_of_spec(tmp_path)
+    monkeypatch.setattr("ackfsm.tables._load.shipped_tables", lambda: copy)
+    tables.load()
+    (file,) = (tmp_path / "cache").rglob("*.pickle")
+    return file
+
+
+def _reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables that are read from now on."""
+    read: list[str] = []
+    original = _source.read_document
+
+    def noted(file: Path, name: str, form: dict[str, Any] | None) -> _source.Document:
+        read.append(name)
+        return original(file, name, form)
+
+    monkeypatch.setattr("ackfsm.tables._load.read_document", noted)
+    return read
+
+
+@pytest.mark.usefixtures("kept")
+def test_tables_that_ship_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = _reads(monkeypatch)
+    found = tables.load()
+    assert read == []
+    assert found == tables.load(SPEC)
+    rows = [row for machine in found.machines.values() for row in machine.rows()]
+    assert any(row.when is tables.ALWAYS for row in rows), "of which there is one"
+
+
+@pytest.mark.parametrize("place", [0.0, 0.1, 0.5, 0.99])
+def test_what_is_kept_and_damaged_is_read_again_and_replaced(
+    place: float, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = kept.read_bytes()
+    at = int(len(whole) * place)
+    kept.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    read = _reads(monkeypatch)
+    assert tables.load() == tables.load(SPEC)
+    assert "spec/events.yaml" in read
+    read.clear()
+    tables.load()
+    assert read == []
+
+
+@pytest.mark.parametrize("left", [b"", b"short"])
+def test_what_is_kept_and_cut_is_read_again(left: bytes, kept: Path) -> None:
+    kept.write_bytes(left)
+    assert tables.load() == tables.load(SPEC)
+
+
+def test_tables_that_were_changed_are_read_again(kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace(tmp_path / "spec", "sources.yaml", ("# What the tags", "# The tags"))
+    read = _reads(monkeypatch)
+    tables.load()
+    assert "spec/sources.yaml" in read
+    assert [*kept.parent.glob("*.pickle")] == [kept], "in place of the others"

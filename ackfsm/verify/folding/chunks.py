@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ackfsm.history.arrays import Codes
 from ackfsm.history.coded import CODED, read_rows
@@ -29,6 +28,9 @@ from ackfsm.history.scan import Text
 from ackfsm.history.source import Form, Source, source_of
 from ackfsm.terms import InputError
 from ackfsm.verify.folding.summary import Chunk
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 __all__ = ["Chunks", "chunk_of", "chunks_of"]
 
@@ -166,8 +168,15 @@ def chunks_of(path: str | Path) -> Chunks | None:
     return Chunks(source.path, headers.merged(), size, source, tuple(pieces))
 
 
+def _parquet_file(file: Path, texts: Sequence[str] = ()) -> pq.ParquetFile:
+    """``file`` with the columns ``texts`` as dictionaries; a history of lines does without this part of PyArrow."""
+    import pyarrow.parquet as pq
+
+    return pq.ParquetFile(file, read_dictionary=list(texts))
+
+
 def _row_groups(file: Path, name: str) -> tuple[list[_Piece], int]:
-    with input_errors(name), pq.ParquetFile(file) as parquet:
+    with input_errors(name), _parquet_file(file) as parquet:
         columns_of(parquet.schema_arrow, name)
         found, row, begin, first = list[_Piece](), 1, 0, 1
         for group in range(parquet.num_row_groups):
@@ -256,7 +265,7 @@ def _read_unpacked(source: Source, piece: _Piece) -> Iterator[ReadLines]:
 
 
 def _parsed_rows(source: Source, piece: _Piece) -> Iterator[Parsed]:
-    with pq.ParquetFile(piece.file) as file:
+    with _parquet_file(piece.file) as file:
         present, row = columns_of(file.schema_arrow, source.name_of(piece.file)), piece.first or 1
         for batch in file.iter_batches(row_groups=list(range(piece.begin, piece.end)), columns=present):
             yield whole_rows(batch, np.arange(row, row + len(batch)), source.part_of(piece.file))
@@ -265,11 +274,11 @@ def _parsed_rows(source: Source, piece: _Piece) -> Iterator[Parsed]:
 
 def _rows(source: Source, piece: _Piece) -> Iterator[ReadLines]:
     name = source.name_of(piece.file)
-    with pq.ParquetFile(piece.file) as plain:
+    with _parquet_file(piece.file) as plain:
         present = columns_of(plain.schema_arrow, name)
         texts = [each for each in CODED if each in present and _is_plain_text(plain.schema_arrow.field(each).type)]
     groups = list(range(piece.begin, piece.end))
-    with pq.ParquetFile(piece.file, read_dictionary=texts) as file:
+    with _parquet_file(piece.file, texts) as file:
         columns = [each for each in _READ if each in present]
         table = file.read_row_groups(groups, columns=columns, use_threads=False)
         lines = np.arange(len(table)) + (piece.first or 1)

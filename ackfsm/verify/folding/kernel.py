@@ -12,8 +12,8 @@ import numpy as np
 
 from ackfsm.history.columns import event_code
 from ackfsm.history.kernel import mix
+from ackfsm.history.loops import compiled
 from ackfsm.history_format import VOCABULARY, Event
-from ackfsm.numba_cache import compiled
 from ackfsm.terms import AckScope
 
 __all__ = [

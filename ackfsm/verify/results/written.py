@@ -10,7 +10,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ackfsm.files import cannot_write, staged_folder
 from ackfsm.terms import InputError
@@ -87,6 +86,8 @@ def escaped(queue: str | None) -> str:
 
 
 def _write(folder: Path, part: str, table: pa.Table) -> None:
+    import pyarrow.parquet as pq
+
     path = folder / f"{part}.parquet"
     try:
         folder.mkdir(parents=True, exist_ok=True)
