@@ -42,7 +42,7 @@ AT_THE_LIMIT = [
 ]
 
 
-def asked(profile: str, chosen: dict[str, object], **bounds: object) -> explore.Answer:
+def asked(profile: str, chosen: Mapping[str, object], **bounds: object) -> explore.Answer:
     configuration = shipped().configure(profile, {"resend_in_doubt": False, **chosen})
     return explore.check(shipped(), configuration, Bounds(**bounds))  # type: ignore[arg-type]
 
