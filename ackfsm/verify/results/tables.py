@@ -561,43 +561,36 @@ def _time(accusation: Accusation) -> tuple[bool, int]:
     return (why.t is None, why.t or 0)
 
 
+def _interval(events: Index, fault: str, victim: str | None, begin: int, end: int | None, **more: Any) -> _Interval:
+    """A fault that lines tell; ``begin`` and ``end`` are their rows."""
+    until = None if end is None else int(events.t[end])
+    whole = {"fault": fault, "victim": victim, "queue": None, "since": int(events.t[begin]), "until": until, "times": 1}
+    return whole | more
+
+
 def _recorded(events: Index, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
     """The faults that lines tell, each until its repair."""
+    processes, queues = events.names["process"], events.names["queue"]
     for fault, repair in events.outages:
-        row = fault.moment[0]
-        victims = [str(events.names["process"][each]) for each in fault.victims]
-        yield {
-            "fault": fault.fault,
-            "victim": ", ".join(sorted(victims)) or None,
-            "queue": None if fault.queue == ABSENT else str(events.names["queue"][fault.queue]),
-            "since": int(events.t[row]),
-            "until": None if repair is None else int(events.t[repair.moment[0]]),
-            "recorded": True,
-            "messages": len(needing.get((row, ""), ())),
-            "times": 1,
-        }
+        row, victims = fault.moment[0], sorted(str(processes[each]) for each in fault.victims)
+        queue = None if fault.queue == ABSENT else str(queues[fault.queue])
+        told = {"queue": queue, "recorded": True, "messages": len(needing.get((row, ""), ()))}
+        end = None if repair is None else repair.moment[0]
+        yield _interval(events, fault.fault, ", ".join(victims) or None, row, end, **told)
 
 
-def _broken(events: Events, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
+def _broken(events: Index, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
     """The connections that a ``close`` with an ``error`` shows to have broken, of producers and of consumers."""
     closes = events.places(Event.CLOSE)
     closes = closes[events.errs[closes] == 1]
     sides = (
-        (Fault.PRODUCER_LINK_LOSS, "broken connection", events.places(Event.SEND, Event.RESEND)),
-        (Fault.CONSUMER_LINK_LOSS, "consumer's broken connection", events.places(Event.DELIVERED)),
+        (Fault.PRODUCER_LINK_LOSS, "broken connection", events.sends),
+        (Fault.CONSUMER_LINK_LOSS, "consumer's broken connection", events.deliveries),
     )
     for fault, cause, acts in sides:
         for row in closes[np.isin(events.process[closes], events.process[acts])].tolist():
-            yield {
-                "fault": fault.value,
-                "victim": str(events.names["process"][events.process[row]]),
-                "queue": None,
-                "since": int(events.t[row]),
-                "until": int(events.t[row]),
-                "recorded": False,
-                "messages": len(needing.get((row, cause), ())),
-                "times": 1,
-            }
+            victim, messages = str(events.names["process"][events.process[row]]), len(needing.get((row, cause), ()))
+            yield _interval(events, fault.value, victim, row, row, recorded=False, messages=messages)
 
 
 def _summary(result: Result) -> pa.Table:

@@ -17,7 +17,7 @@ from ackfsm.verify import Unrecorded
 from ackfsm.views.history.lookup import Lookup
 from ackfsm.views.history.plain import fields_as_json
 
-__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "recorded_spans", "told_spans"]
+__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "told_spans"]
 
 
 class WhyNot(StrEnum):
@@ -86,7 +86,7 @@ class Beside:
 
 def told_spans(lookup: Lookup) -> tuple[FaultSpan, ...]:
     """Every fault of which a line tells, and every connection that one shows to have broken."""
-    return (*recorded_spans(lookup), *_broken(lookup.events))
+    return (*_recorded(lookup), *_broken(lookup.events))
 
 
 def fault_spans(  # noqa: PLR0913, PLR0917 - the message, and all that may explain it
@@ -119,23 +119,27 @@ def fault_spans(  # noqa: PLR0913, PLR0917 - the message, and all that may expla
     return tuple(sorted(found, key=lambda each: (each.since, each.fault, each.victims)))
 
 
-def recorded_spans(lookup: Lookup) -> Iterator[FaultSpan]:
-    """The faults that lines tell, each until its repair."""
+def _told(events: Events, fault: str, victims: tuple[str, ...], begin: int, end: int | None, **more: Any) -> FaultSpan:
+    """A fault that lines tell; ``begin`` and ``end`` are their rows."""
+    return FaultSpan(
+        fault=fault,
+        victims=victims,
+        since=int(events.t[begin]),
+        until=None if end is None else int(events.t[end]),
+        line=int(events.line[begin]),
+        until_line=None if end is None else int(events.line[end]),
+        row=begin,
+        until_row=end,
+        **more,
+    )
+
+
+def _recorded(lookup: Lookup) -> Iterator[FaultSpan]:
     events, queues = lookup.events, lookup.events.names["queue"]
-    for fault, repair in lookup.events.outages:
-        row = fault.moment[0]
-        yield FaultSpan(
-            fault=fault.fault,
-            victims=lookup.victims(row),
-            queue=None if fault.queue == ABSENT else str(queues[fault.queue]),
-            since=int(events.t[row]),
-            until=None if repair is None else int(events.t[repair.moment[0]]),
-            line=int(events.line[row]),
-            until_line=None if repair is None else int(events.line[repair.moment[0]]),
-            recorded=True,
-            row=row,
-            until_row=None if repair is None else repair.moment[0],
-        )
+    for fault, repair in events.outages:
+        row, end = fault.moment[0], None if repair is None else repair.moment[0]
+        queue = None if fault.queue == ABSENT else str(queues[fault.queue])
+        yield _told(events, fault.fault, lookup.victims(row), row, end, queue=queue, recorded=True)
 
 
 def _broken(events: Events) -> Iterator[FaultSpan]:
@@ -145,18 +149,8 @@ def _broken(events: Events) -> Iterator[FaultSpan]:
     for row in closes[events.errs[closes] == 1].tolist():
         process = int(events.process[row])
         fault = Fault.CONSUMER_LINK_LOSS if process in consumers else Fault.PRODUCER_LINK_LOSS
-        yield FaultSpan(
-            fault=fault.value,
-            victims=(str(events.names["process"][process]),),
-            queue=None,
-            since=int(events.t[row]),
-            until=int(events.t[row]),
-            line=int(events.line[row]),
-            until_line=int(events.line[row]),
-            recorded=False,
-            row=row,
-            until_row=row,
-        )
+        victims = (str(events.names["process"][process]),)
+        yield _told(events, fault.value, victims, row, row, queue=None, recorded=False)
 
 
 def _assumed(
