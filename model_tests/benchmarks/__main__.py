@@ -16,9 +16,9 @@ def run() -> int:
     if strange := sorted(set(chosen) - set(ALL)):
         sys.stderr.write(f"there is no benchmark {strange[0]!r}; there are {', '.join(ALL)}\n")
         return 2
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr] # each figure when it is measured
     for name in chosen:
         sys.stdout.write(f"\n== {name}\n")
-        sys.stdout.flush()
         sys.argv = [name, *_MORE.get(name, ())]
         runpy.run_module(f"model_tests.benchmarks.{name}", run_name="__main__")
     return 0

@@ -114,12 +114,23 @@ def throughput(messages: int, repeats: int, before: Path | None = None) -> dict[
     found: dict[str, list[float]] = {}
     for _ in range(repeats):
         for name, rate in _rates(specification, messages):
-            found.setdefault(name, []).append(rate)
-        found.setdefault("queue.Queue", []).append(_standard(messages))
+            _add(found, name, rate)
+        _add(found, "queue.Queue", _standard(messages))
         if before is not None:
             for name, rate in _elsewhere(before, messages).items():
-                found.setdefault(f"before: {name}", []).append(rate)
+                _add(found, f"before: {name}", rate)
     return {name: statistics.median(rates) for name, rates in found.items()}
+
+
+def _add(found: dict[str, list[float]], name: str, rate: float) -> None:
+    """Add what was measured, and tell of it, since the medians are known at the end alone."""
+    of_side = found.setdefault(name, [])
+    of_side.append(rate)
+    sys.stderr.write(f"  run {len(of_side)}: {_line(name, rate)}")
+
+
+def _line(name: str, rate: float) -> str:
+    return f"{name:54}{rate:>12,.0f} messages/s\n"
 
 
 def _elsewhere(checkout: Path, messages: int) -> dict[str, float]:
@@ -148,9 +159,8 @@ def on_disk(folder: Path, messages: int, repeats: int) -> dict[str, float]:
                 begun = time.perf_counter()
                 _call_by_call(broker, messages)
                 rate = messages / (time.perf_counter() - begun)
-            found.setdefault(f"PERSISTENT, AUTO, call by call, {name}", []).append(rate)
-        rate = _persist_queue(folder / f"persist-queue-{turn}", messages)
-        found.setdefault("persist-queue: SQLiteAckQueue", []).append(rate)
+            _add(found, f"PERSISTENT, AUTO, call by call, {name}", rate)
+        _add(found, "persist-queue: SQLiteAckQueue", _persist_queue(folder / f"persist-queue-{turn}", messages))
     return {name: statistics.median(rates) for name, rates in found.items()}
 
 
@@ -190,6 +200,7 @@ def growth(messages: int, journal: Journal) -> list[Size]:
         compaction = journal.compact()
         gc.collect()
         sizes.append(Size(tracemalloc.get_traced_memory()[0], compaction.bytes_before, compaction.bytes_after))
+        sys.stderr.write(f"  {type(journal).__name__}, part {len(sizes)}: {sizes[-1].memory >> 10:,} KiB of memory\n")
     tracemalloc.stop()
     return sizes
 
@@ -198,11 +209,11 @@ def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=20_000)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--disk", type=Path, metavar="DIRECTORY", help="measure on the disk of this directory too")
     parser.add_argument("--disk-messages", type=int, default=500)
     parser.add_argument("--before", type=Path, metavar="DIRECTORY", help="another checkout, measured in turn")
-    parser.add_argument("--growth", type=int, default=1_000_000, help="messages through a bounded queue; 0: none")
+    parser.add_argument("--growth", type=int, default=100_000, help="messages through a bounded queue; 0: none")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     rates = throughput(chosen.messages, chosen.repeats, chosen.before)
@@ -217,7 +228,7 @@ def main() -> None:
         return
     out = sys.stdout.write
     for name, rate in rates.items():
-        out(f"{name:54}{rate:>12,.0f} messages/s\n")
+        out(_line(name, rate))
     for kind, each in sizes.items():
         out(f"\n{chosen.growth:,} messages through a queue of 1,000, {kind} journal; KiB after each tenth\n")
         for field in dataclasses.fields(Size):

@@ -108,6 +108,7 @@ def main(argv: list[str] | None = None) -> int:
                 begun = time.process_time()
                 found = call()
                 took.setdefault(side, []).append(time.process_time() - begun)
+                sys.stderr.write(f"  {side}: {took[side][-1]:.2f} s\n")
                 if found != rows:
                     sys.stderr.write(f"{side}: {found} of {rows} rows\n")
                     return 1

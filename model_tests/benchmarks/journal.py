@@ -146,7 +146,11 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000, help="for the recovery, and for the growth")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
-    rates = {each: stored(chosen.folder, batches=chosen.batches, each=each, size=chosen.size) for each in (1, 10, 100)}
+    rates = dict[int, Mapping[str, float]]()
+    for each in (1, 10, 100):
+        rates[each] = stored(chosen.folder, batches=chosen.batches, each=each, size=chosen.size)
+        for name, rate in rates[each].items():
+            sys.stderr.write(f"  {name}, in batches of {each}: {rate:,.0f} messages/s\n")
     found = recovery(chosen.folder, chosen.records, 100, 3)
     grown = growth(chosen.folder, chosen.records, 1_000)
     if chosen.json:

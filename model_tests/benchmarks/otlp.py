@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -118,6 +119,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for _ in range(arguments.runs):
             for name, (run, expected) in sides.items():
                 seconds[name].append(_seconds(run, path, expected))
+                sys.stderr.write(f"  {name}: {seconds[name][-1]:.2f} s\n")
         megabytes = path.stat().st_size / 1e6
     print("| OTLP JSON | | spans a second | rows of history a second | MB a second |\n|---|---|---:|---:|---:|")  # noqa: T201
     for name, each in seconds.items():

@@ -1,13 +1,16 @@
-"""How fast histories are examined: events a second, beside reading the same columns alone, and the most memory.
+"""How fast histories are examined, beside reading the same columns alone and a count by Spark, and the most memory.
 
-Run ``python -m model_tests.benchmarks.verify`` (``--help`` tells more).  The history is made from a seed, with
-anomalies in known places; the benchmark fails if not exactly these are found.  Each side is a process of its own.
+Run ``python -m model_tests.benchmarks.verify`` (``--help`` tells more).  One history is made from a seed, with
+anomalies in known places, the other one is a recorded run of a real broker, repeated; the benchmark fails if not
+exactly what is in them is found.  Each side is a process of its own, and the table has the whole of it, its start
+included.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import statistics
@@ -15,17 +18,20 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import pyarrow.parquet as pq
-from pyspark.sql import functions as sf
 
-from ackfsm import spark, tables, verify
 from model_tests.benchmarks.plot import drawn, slope
 from model_tests.support.verify.large_history import CONFIG, Planted, blocks, write_lines, write_parquet
+from model_tests.support.verify.repeated_history import FOUND, MESSAGES, write_repeated
+
+if TYPE_CHECKING:
+    from ackfsm import tables, verify
+    from ackfsm.terms import Configuration
 
 __all__ = ["main"]
 
@@ -38,6 +44,9 @@ _LINES: Final = 4
 
 BATCH: Final = 1 << 21
 """Rows of a file of a stream."""
+
+REPEATED: Final = "recorded"
+"""The name of the file of the recorded run."""
 
 _MOST_LINES: Final = 10_000_000
 _ON_SPARK: Final = ("Spark", "Spark's groupBy", "monitor")
@@ -61,30 +70,61 @@ def _reading(path: Path, _: int, workers: int) -> Callable[[], int]:
 
 
 def _folded(path: Path, messages: int, workers: int) -> Callable[[], int]:
+    from ackfsm import tables, verify
+
     specification = tables.load()
-    jms = specification.configure(None, CONFIG)
 
     def folded() -> int:
-        findings = verify.examine_path(path, specification, lambda _: jms, skew=None, workers=workers, folded_from=0)
-        return _checked(findings, messages)
+        findings = verify.examine_path(
+            path,
+            specification,
+            functools.partial(_configured, specification),
+            skew=None,
+            workers=workers,
+            folded_from=0,
+        )
+        return _checked(findings, path, messages)
 
     return folded
 
 
+def _configured(specification: tables.Specification, header: verify.Header | None) -> Configuration:
+    """What the header says."""
+    return specification.configure(None, header.config if header is not None else None)
+
+
 def _at_once(path: Path, messages: int, _: int) -> Callable[[], int]:
+    from ackfsm import tables, verify
+
     specification = tables.load()
     configuration = specification.configure(None, CONFIG)
-    return lambda: _checked(verify.examine(verify.read(path), specification, configuration, skew=None), messages)
+    return lambda: _checked(verify.examine(verify.read(path), specification, configuration, skew=None), path, messages)
 
 
 def _on_spark(path: Path, messages: int, workers: int) -> Callable[[], int]:
+    from ackfsm import spark, tables
+
     session, specification = spark.session(f"local[{workers}]"), tables.load()
-    jms = specification.configure(None, CONFIG)
-    return lambda: _checked(spark.examine(path, specification, lambda _: jms, session, skew=None), messages)
+
+    def examined() -> int:
+        findings = spark.examine(
+            path,
+            specification,
+            functools.partial(_configured, specification),
+            session,
+            skew=None,
+        )
+        return _checked(findings, path, messages)
+
+    return examined
 
 
 def _grouped(path: Path, messages: int, workers: int) -> Callable[[], int]:
     """How many rows each message has, by Spark alone."""
+    from pyspark.sql import functions as sf
+
+    from ackfsm import spark
+
     session = spark.session(f"local[{workers}]")
 
     def grouped() -> int:
@@ -99,6 +139,8 @@ def _grouped(path: Path, messages: int, workers: int) -> Callable[[], int]:
 
 def _watched(path: Path, messages: int, workers: int) -> Callable[[], int]:
     """A stream of files, each a batch of :data:`BATCH` rows."""
+    from ackfsm import spark
+
     session = spark.session(f"local[{workers}]")
 
     def watched() -> int:
@@ -125,8 +167,14 @@ def _write_stream(folder: Path, messages: int, planted: Planted) -> None:
         os.utime(file, (1_000_000 + place,) * 2)  # Spark takes the oldest first
 
 
-def _checked(findings: verify.Findings, messages: int) -> int:
-    _expect({anomaly.value: set(each.examples) for anomaly, each in findings.anomalies.items() if each.found}, messages)
+def _checked(findings: verify.Findings, path: Path, messages: int) -> int:
+    found = {anomaly.value: each for anomaly, each in findings.anomalies.items() if each.found}
+    if path.stem == REPEATED:
+        counts = {name: each.found for name, each in found.items()}
+        if counts != {name: count * (messages // MESSAGES) for name, count in FOUND.items()}:
+            raise SystemExit(f"other anomalies were found than in the recorded run: {counts}")
+    else:
+        _expect({name: set(each.examples) for name, each in found.items()}, messages)
     return findings.events
 
 
@@ -170,7 +218,8 @@ def _measure(side: str, path: Path, messages: int, workers: int) -> None:
     began, used_before = time.perf_counter(), _processor()
     events = measured()
     taken, processor = time.perf_counter() - began, _processor() - used_before
-    json.dump({"events": events, "clock": taken, "processor": processor, "memory": _most_memory()}, sys.stdout)
+    told = {"events": events, "clock": taken, "processor": processor, "memory": _most_memory()}
+    json.dump({**told, "whole processor": _processor()}, sys.stdout)
 
 
 def _most_memory() -> int:
@@ -189,7 +238,9 @@ def _measured(side: str, path: Path, messages: int, workers: int) -> Mapping[str
     """What one run in a process of its own took."""
     arguments = ["--measure", side, "--path", str(path), "--messages", str(messages), "--workers", str(workers)]
     command = [sys.executable, "-m", "model_tests.benchmarks.verify", *arguments]
-    return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    began = time.perf_counter()
+    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+    return {**found, "whole clock": time.perf_counter() - began}
 
 
 def _numbers_of_workers(side: str, most: int) -> Sequence[int]:
@@ -218,10 +269,47 @@ def _over_sizes(sizes: Sequence[int], repeat: int, plot: Path | None, *, lines: 
         plot.write_text(drawn(found, "events", "seconds of processor time"))
 
 
+def _table(folder: Path, chosen: argparse.Namespace) -> None:
+    """Print each row when it is measured."""
+    sys.stdout.write("| history | side | threads | seconds | of processor time | million events a second | memory |\n")
+    sys.stdout.write("|---|---|---|---|---|---|---|\n")
+    repeated = -(-chosen.messages // MESSAGES)
+    for name, path, messages in _histories(folder, chosen, repeated):
+        sides = [*(["read"] if path.suffix == ".parquet" else []), "folded"]
+        sides += ["at once"] if chosen.at_once and path.stem != REPEATED else []
+        sides += ["Spark"] if chosen.spark and path.stem != REPEATED else []  # its kept messages exceed Spark's heap
+        sides += ["Spark's groupBy"] if chosen.spark else []
+        for side in ["monitor"] if path.is_dir() else sides:
+            for workers in _numbers_of_workers(side, chosen.workers):
+                found = _median(chosen.repeat, side, path, messages, workers)
+                clock, processor = found["whole clock"], found["whole processor"]
+                memory = "" if side in _ON_SPARK else f"{found['memory'] / 1e9:.2f} GB"  # of one process
+                rate = f"{found['events'] / clock / 1e6:.2f}"
+                sys.stdout.write(
+                    f"| {name} | {side} | {workers} | {clock:.1f} | {processor:.1f} | {rate} | {memory} |\n"
+                )
+                sys.stdout.flush()
+
+
+def _histories(folder: Path, chosen: argparse.Namespace, repeated: int) -> Iterator[tuple[str, Path, int]]:
+    """The name, file and messages of each history, written when it is its turn."""
+    messages, planted = chosen.messages, Planted.of(chosen.messages, EACH, SEED)
+    write_repeated(folder / f"{REPEATED}.parquet", repeated)
+    yield "recorded", folder / f"{REPEATED}.parquet", repeated * MESSAGES
+    write_parquet(folder / "made.parquet", messages, planted)
+    yield "made", folder / "made.parquet", messages
+    if chosen.lines:
+        write_lines(folder / "made.jsonl", messages, planted)
+        yield "made, JSONL", folder / "made.jsonl", messages
+    if chosen.spark:
+        _write_stream(folder / "stream", messages, planted)
+        yield "made, a stream", folder / "stream", messages
+
+
 def main() -> int:
     """Print a table: a row for each side and number of threads."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--messages", type=int, default=2_000_000, help="each has four lines")
+    parser.add_argument("--messages", type=int, default=2_000_000, help="each has four lines, of the recorded run five")
     parser.add_argument("--at-once", action="store_true", help="also without chunks, which takes much memory")
     parser.add_argument(
         "--spark", action="store_true", help="also on Spark, beside its own groupBy, and as a stream that is watched"
@@ -241,30 +329,8 @@ def main() -> int:
         sizes = [int(each) for each in arguments.sizes.split(",")]
         _over_sizes(sizes, arguments.repeat, arguments.plot, lines=arguments.lines)
         return 0
-    planted = Planted.of(arguments.messages, EACH, SEED)
     with tempfile.TemporaryDirectory() as folder:
-        files = {"Parquet": Path(folder) / "h.parquet"}
-        write_parquet(files["Parquet"], arguments.messages, planted)
-        if arguments.lines:
-            files["JSONL"] = Path(folder) / "h.jsonl"
-            write_lines(files["JSONL"], arguments.messages, planted)
-        if arguments.spark:
-            files["stream"] = Path(folder) / "stream"
-            _write_stream(files["stream"], arguments.messages, planted)
-        sys.stdout.write("| file | side | threads | million events a second | a second of processor time | memory |\n")
-        sys.stdout.write("|---|---|---|---|---|---|\n")
-        for form, path in files.items():
-            sides = [*(["read"] if form == "Parquet" else []), "folded", *(["at once"] if arguments.at_once else [])]
-            sides += ["Spark", "Spark's groupBy"] if arguments.spark else []
-            sides = ["monitor"] if form == "stream" else sides
-            for side in sides:
-                for workers in _numbers_of_workers(side, arguments.workers):
-                    found = _median(arguments.repeat, side, path, arguments.messages, workers)
-                    rate = found["events"] / found["clock"] / 1e6
-                    memory = "" if side in _ON_SPARK else f"{found['memory'] / 1e9:.2f} GB"  # of one process
-                    own = f"{found['events'] / found['processor'] / 1e6:.2f} | {memory}"
-                    sys.stdout.write(f"| {form} | {side} | {workers} | {rate:.2f} | {own} |\n")
-                    sys.stdout.flush()
+        _table(Path(folder), arguments)
     return 0
 
 

@@ -30,6 +30,7 @@ from ackfsm.verify.folding.summary import Chunk, merged
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled
+from model_tests.support.verify.repeated_history import FOUND, MESSAGES, write_repeated
 from model_tests.support.verify.traffic import traffic
 
 SPEC = tables.load()
@@ -545,6 +546,15 @@ def test_a_large_history_has_what_was_planted(tmp_path: Path) -> None:
     assert {k.value: set(v.examples) for k, v in found.anomalies.items() if v.found} == {
         name: set(names) for name, names in expected.items()
     }
+
+
+def test_a_recorded_run_that_is_repeated_has_each_time_what_it_has_once(tmp_path: Path) -> None:
+    path = tmp_path / "h.parquet"
+    events = write_repeated(path, 3, rows=40_000)
+    assert [pq.ParquetFile(path).metadata.row_group(n).num_rows for n in range(2)] == [50_056, 25_028], "whole runs"
+    found = examine_path(path, SPEC, lambda its: SPEC.configure(None, its and its.config), folded_from=0, skew=None)
+    assert (found.events, found.messages) == (events, 3 * MESSAGES)
+    assert {k.value: v.found for k, v in found.anomalies.items() if v.found} == {k: 3 * v for k, v in FOUND.items()}
 
 
 def _late_processed(number: int, messages: int = 400) -> list[Event]:
