@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ackfsm.cli import main
 
 VALID, INVALID = 0, 1
@@ -26,6 +28,8 @@ def judged(folder: Path, config: Mapping[str, str], *lines: tuple[str, ...]) -> 
             row["message"] = rest[0]
         if event == "delivered":
             row["redelivered"] = "flagged" in rest
+        if event == "failed" and len(rest) > 1:
+            row["outcome"] = rest[1]
         if event == "acknowledge":
             row["scope"] = "message"
         rows.append(row)
@@ -46,6 +50,17 @@ def test_what_was_handed_over_does_not_come_again(tmp_path: Path) -> None:
 def test_it_comes_again_when_the_session_closes(tmp_path: Path) -> None:
     first = by("c1", ("delivered", "m1"), ("close", "consumer"), ("close", "session"))
     assert judged(tmp_path, RABBITMQ, *first, *by("c2", ("delivered", "m1", "flagged"), *USED)) == VALID
+
+
+@pytest.mark.parametrize("profile", ["rabbitmq", "qpid-jms"])
+@pytest.mark.parametrize(("outcome", "code"), [("rejected", VALID), ("released", INVALID)])
+def test_what_was_rejected_may_be_gone_without_another_line(
+    profile: str, outcome: str, code: int, tmp_path: Path
+) -> None:
+    config = {"profile": profile, "ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
+    other = [("p", "send", "m2"), ("p", "confirmed", "m2")]
+    used = ("delivered", "m2"), ("processed", "m2"), ("acknowledge", "m2")
+    assert judged(tmp_path, config, *other, *by("c1", ("delivered", "m1"), ("failed", "m1", outcome), *used)) == code
 
 
 def test_it_may_still_be_acknowledged(tmp_path: Path) -> None:
