@@ -219,6 +219,11 @@ class Recording:
         """The signs of what happens around a message and may explain what became of it."""
         return frozenset(row.name for row in self.signs.values() if row.is_around)
 
+    def late(self, environment: Mapping[str, Any]) -> frozenset[str]:
+        """The signs of lines that are written late where these settings are."""
+        rows = (row for row in self.signs.values() if row.when is When.LATE)
+        return frozenset(row.name for row in rows if row.late_where.holds(environment))
+
     @property
     def calls(self) -> frozenset[str]:
         """The events that applications decide."""

@@ -15,6 +15,7 @@ import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from ackfsm.tables import Certainty
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
 from ackfsm.verify.context.signs import AT_REST, Sign
 
@@ -109,15 +110,25 @@ def contradiction(life: Life, observer: Observer) -> Contradiction | None:
         return None if walk.rested(belief) else Contradiction(len(life.heard), observer.possible(belief))
     told = [place for place, each in enumerate(life.heard) if each.sign.name not in observer.around]
     fits = bisect.bisect_left(
-        range(len(told)), 1, key=lambda last: int(not Walk(_until(life, told, last), observer).last())
+        range(len(told)), 1, key=lambda last: int(not Walk(_until(life, told, last, observer.late), observer).last())
     )
-    before = Walk(_until(life, told, fits - 1), observer).last()
+    before = Walk(_until(life, told, fits - 1, observer.late), observer).last()
     return Contradiction(told[fits] if fits < len(told) else len(life.heard), observer.possible(before))
 
 
-def _until(life: Life, told: Sequence[int], last: int) -> Life:
-    """What was heard without what was ``told`` after the one of that number; circumstances are kept."""
-    return life.without(*told[last + 1 :])
+def _until(life: Life, told: Sequence[int], last: int, late: Collection[str]) -> Life:
+    """What was heard without what was ``told`` after the one of that number; circumstances are kept.
+
+    What is ``late`` may have happened by then, although its line comes after.
+    """
+    after = told[last + 1 :]
+    perhaps = {place for place in after if life.heard[place].sign.name in late}
+    heard = tuple(_perhaps(each) if place in perhaps else each for place, each in enumerate(life.heard))
+    return dataclasses.replace(life, heard=heard).without(*(place for place in after if place not in perhaps))
+
+
+def _perhaps(heard: Heard) -> Heard:
+    return dataclasses.replace(heard, sign=dataclasses.replace(heard.sign, certainty=Certainty.PERHAPS))
 
 
 _NONE: Final[Belief] = frozenset()
