@@ -44,7 +44,7 @@ def file_of(name: str) -> Path:
 
 _COPIED = ("ackfsm", "spec", "model_tests", "docs", "pyproject.toml")
 _OF_ENGINE = """
-    engine/names engine/tables engine/history engine/acknowledgements engine/sends
+    engine/execution_table spec/names engine/tables engine/history engine/acknowledgements engine/sends
     engine/several_consumers engine/reopened engine/recovery engine/connections engine/asyncio engine/threads
     engine/closing engine/messages engine/metrics engine/queues engine/asyncio_closing engine/dead_letters
     engine/macro_steps spec/lost_work engine/calls engine/arguments engine/stateful engine/regressions
@@ -73,7 +73,9 @@ _OF_PLUGIN = """
 """
 """The files of tests that run the engine or a journal, or judge histories: the quickest first."""
 
-_ROOMS = MappingProxyType({"importing": _OF_VERIFY, "journal": _OF_JOURNALS, "verify": _OF_VERIFY, "views": _OF_VERIFY})
+_ROOMS = MappingProxyType(
+    {"history": _OF_VERIFY, "importing": _OF_VERIFY, "journal": _OF_JOURNALS, "verify": _OF_VERIFY, "views": _OF_VERIFY}
+)
 """The tests that are the nearest to a package; to all others, the engine's are."""
 
 _LIMITS = (120, 1200)

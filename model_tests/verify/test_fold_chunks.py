@@ -552,7 +552,9 @@ def test_a_recorded_run_that_is_repeated_has_each_time_what_it_has_once(tmp_path
     path = tmp_path / "h.parquet"
     events = write_repeated(path, 3, rows=40_000)
     assert [pq.ParquetFile(path).metadata.row_group(n).num_rows for n in range(2)] == [50_056, 25_028], "whole runs"
-    found = examine_path(path, SPEC, lambda its: SPEC.configure(None, its and its.config), folded_from=0, skew=None)
+    found = examine_path(
+        path, SPEC, lambda its: SPEC.configure(None, its.config if its else None), folded_from=0, skew=None
+    )
     assert (found.events, found.messages) == (events, 3 * MESSAGES)
     assert {k.value: v.found for k, v in found.anomalies.items() if v.found} == {k: 3 * v for k, v in FOUND.items()}
 
