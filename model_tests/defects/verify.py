@@ -346,8 +346,8 @@ _ONE_MESSAGE = (
         "at-rest-whatever-is-due",
         "a message that was confirmed and never delivered is a run of the model",
         "verify/conformance/observer.py",
-        "return frozenset(state for state in belief if not due[state] and not self._states.is_in(state, row.stays_away))",
-        "return belief",
+        "if not due[state] and not self._states.is_in(state, row.stays_away))",
+        ")",
         noticed_by=_NAMED,
     ),
     Defect(
