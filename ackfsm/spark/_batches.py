@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this module is
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from ackfsm.spark._errors import rows_of
 from ackfsm.spark._tables import OfTable, chunk_of_table, chunked, columns_read
 from ackfsm.verify.folding.passes import Folder
 from ackfsm.verify.folding.summary import Folding, Summary
@@ -59,12 +60,12 @@ def _taken(events: DataFrame) -> pa.Table | None:
     columns = columns_read(events)
     chosen = events.select(*columns)
     most = ROWS_HERE // max(1, chosen.rdd.getNumPartitions())
-    parts = chosen.mapInArrow(_packing(most), _PACKED).collect()
-    if any(part.packed is None for part in parts):
+    parts = rows_of(chosen.mapInArrow(_packing(most), _PACKED))
+    if any(part["packed"] is None for part in parts):
         return None
     if not parts:
         return to_arrow_schema(chosen.schema).empty_table()
-    tables = [pa.ipc.open_stream(part.packed).read_all() for part in parts]
+    tables = [pa.ipc.open_stream(part["packed"]).read_all() for part in parts]
     return _in_order_of_time(pa.concat_tables(tables).unify_dictionaries().combine_chunks())
 
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this module is
 
 from ackfsm.terms import AckfsmError, HostError, InputError, SpecError
 
-__all__ = ["spark_errors_translated"]
+__all__ = ["rows_of", "spark_errors_translated"]
 
 _OWN: Final = {error.__name__: error for error in (AckfsmError, HostError, InputError, SpecError)}
 
@@ -28,3 +29,9 @@ def spark_errors_translated(what: str) -> Iterator[None]:
             raise _OWN[own[1]](own[2]) from error
         reason = " ".join(str(error).partition("\tat ")[0].split())
         raise AckfsmError(f"Spark gave up on {what}: {reason}") from error
+
+
+def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
+    """The rows of ``frame``, by Arrow: ``collect()`` ends early and says nothing where Java runs out of memory."""
+    found: list[dict[str, Any]] = frame.toArrow().to_pylist()
+    return found

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
-from ackfsm.spark._errors import spark_errors_translated
+from ackfsm.spark._errors import rows_of, spark_errors_translated
 
 __all__ = ["spread"]
 
@@ -31,9 +31,9 @@ def spread(
     rows = [(place, pickle.dumps(argument)) for place, argument in enumerate(arguments)]
     frame = session.createDataFrame(rows, "place int, argument binary").repartitionById(len(rows), "place")
     with spark_errors_translated("the work"):
-        results = frame.mapInArrow(_applied(function), "place int, result binary").collect()
+        results = rows_of(frame.mapInArrow(_applied(function), "place int, result binary"))
     for result in results:
-        yield result.place, pickle.loads(result.result)  # noqa: S301 - this process sent what made it
+        yield result["place"], pickle.loads(result["result"])  # noqa: S301 - this process sent what made it
 
 
 def _applied(function: Callable[[Any], Any]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

@@ -23,7 +23,7 @@ from ackfsm.history.gathered import ReadLines
 from ackfsm.history.lines import REPORTED, SCHEMA, Parsed
 from ackfsm.history.parquet import columns_of
 from ackfsm.history_format import FIELDS, SHOWABLE, Kind
-from ackfsm.spark._errors import spark_errors_translated
+from ackfsm.spark._errors import rows_of, spark_errors_translated
 from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
@@ -252,8 +252,8 @@ class OfTable:
             if not some:
                 continue
             rows = self.table.where(sf.col("chunk").isin([each.place for each in some]))
-            for row in rows.mapInArrow(_folding(folder, some), "result binary").collect():
-                summaries, known = pickle.loads(row.result)  # noqa: S301 - this process sent what made it
+            for row in rows_of(rows.mapInArrow(_folding(folder, some), "result binary")):
+                summaries, known = pickle.loads(row["result"])  # noqa: S301 - this process sent what made it
                 folder.observations.learn(known)
                 yield from summaries
 
