@@ -17,7 +17,7 @@ from ackfsm.tables._liveness import LivenessProperty, Waiting, read_liveness
 from ackfsm.tables._machine import Machine, RowKind, read_machine, read_renamed
 from ackfsm.tables._needed import check_needed_names
 from ackfsm.tables._profiles import ProfileTable, read_profiles
-from ackfsm.tables._recording import Recording, read_recording
+from ackfsm.tables._recording import NOTHING_RECORDED, Recording, read_recording
 from ackfsm.tables._source import Document, read_document
 from ackfsm.tables._specification import Monitor, Promise, Property, Specification
 from ackfsm.tables._sweep import Factor, read_factors
@@ -86,7 +86,7 @@ class _Loader:
             properties=MappingProxyType(properties),
             monitors=MappingProxyType(self._read_monitors()),
             events=declared,
-            recording=self._read_recording(declared),
+            recording=self._read_recording(declared, partial=partial),
             conditions=MappingProxyType(self.conditions),
             sources=MappingProxyType(sources.data),
             promises=MappingProxyType(promises),
@@ -193,7 +193,9 @@ class _Loader:
                 monitors[name] = self._monitor(document, (name,), name, data)
         return monitors
 
-    def _read_recording(self, events: Mapping[str, Event]) -> Recording:
+    def _read_recording(self, events: Mapping[str, Event], *, partial: bool) -> Recording:
+        if partial and not (self.directory / "recording.yaml").exists():
+            return NOTHING_RECORDED
         document = self._read("recording.yaml", "recording")
         return read_recording(document, events, lambda path, text: self._condition(document, path, text))
 

@@ -13,7 +13,19 @@ from ackfsm.tables._events import Event
 from ackfsm.tables._source import Document
 from ackfsm.terms import InputError, parse_value
 
-__all__ = ["Certainty", "Fact", "Of", "Only", "Reason", "Recording", "Side", "SignRow", "When", "read_recording"]
+__all__ = [
+    "NOTHING_RECORDED",
+    "Certainty",
+    "Fact",
+    "Of",
+    "Only",
+    "Reason",
+    "Recording",
+    "Side",
+    "SignRow",
+    "When",
+    "read_recording",
+]
 
 _Path: TypeAlias = tuple[str | int, ...]
 
@@ -246,6 +258,11 @@ class Recording:
             for fault in row.fields["fault"]
         )
 
+
+NOTHING_RECORDED: Final = Recording(
+    MappingProxyType({}), ALWAYS, MappingProxyType({}), MappingProxyType({}), frozenset()
+)
+"""That of tables of which no history is written."""
 
 _REPAIR: Final = "recovered"
 _OF_FAULTS: Final = frozenset({"fault", _REPAIR})

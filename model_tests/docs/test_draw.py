@@ -433,7 +433,7 @@ def _drawn_arrows(name: str, configuration: Configuration | None) -> int:
 
 
 _MOST_STATES, _MOST_ARROWS = 11, 20
-_MOST_ARROWS_CONFIGURED = 25
+_MOST_ARROWS_CONFIGURED = 20
 _POINTS = 0.75
 """Points of a pixel."""
 

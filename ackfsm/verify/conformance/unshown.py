@@ -7,7 +7,8 @@ without a line.  What is no run then is none, whatever happened unseen; of the o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -105,8 +106,10 @@ def _signs_of(missing: frozenset[str], recording: Recording) -> frozenset[str]:
     return frozenset(found | ({Fault.REJECTION.value} if Event.REJECTED in missing else set()))
 
 
-_SETTING: Final = frozenset({Event.EXPIRED, Event.RESEND})
-"""What may have happened only with settings of its own."""
+_SETTING: Final[Mapping[str, str]] = MappingProxyType(
+    {Event.EXPIRED: Event.EXPIRED, Event.DEAD_LETTERED: Event.EXPIRED, Event.RESEND: Event.RESEND}
+)
+"""What a source may be unable to show, and the line whose settings go with it."""
 
 
 class _Lenient(Judge):
@@ -137,7 +140,7 @@ class _Lenient(Judge):
 
     def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
         """The settings of what the source cannot show are those of a message that had it."""
-        unshown = {str(event) for event in self._missing & _SETTING}
+        unshown = {_SETTING[event] for event in self._missing & _SETTING.keys()}
         return super().configuration_of(lived, names | unshown)
 
     def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
