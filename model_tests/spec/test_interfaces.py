@@ -29,8 +29,8 @@ INTERFACES = [(profile, api) for profile, table in shipped().profiles.items() fo
 
 @pytest.fixture(autouse=True)
 def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(directory: Path | None = None, **options: bool) -> Specification:
-        return shipped() if directory is None else SPEC_LOAD(directory, **options)
+    def read(directory: Path | None = None, *, partial: bool = False) -> Specification:
+        return shipped() if directory is None else SPEC_LOAD(directory, partial=partial)
 
     monkeypatch.setattr("ackfsm.tables.load", read)
 

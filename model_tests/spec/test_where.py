@@ -28,8 +28,8 @@ MODES = (("ack_mode", AckMode), ("delivery_mode", DeliveryMode), ("send_mode", S
 
 @pytest.fixture(autouse=True)
 def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(directory: Path | None = None, **options: bool) -> Specification:
-        return shipped() if directory is None else load(directory, **options)
+    def read(directory: Path | None = None, *, partial: bool = False) -> Specification:
+        return shipped() if directory is None else load(directory, partial=partial)
 
     monkeypatch.setattr("ackfsm.tables.load", read)
 
