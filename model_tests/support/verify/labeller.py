@@ -229,9 +229,13 @@ class _Log:
 
     def judged(self, message: str) -> bool:
         """Whether its queue was seen drained after its last send (if it was never sent: after it was last named)."""
-        anchor = (self.sends(message) or self.by_message[message])[-1]
-        queue = self.log[anchor].get("queue")
-        return any(i > anchor and self.log[i].get("queue") in {None, queue} for i in self.drained)
+        return self._drained_after(message, (self.sends(message) or self.by_message[message])[-1])
+
+    def queue(self, message: str) -> str | None:
+        """The queue of its last send that names one; if none does, of its last line that does."""
+        places = [*self.by_message[message], *self.sends(message)]
+        named: list[str] = [self.log[i]["queue"] for i in places if self.log[i].get("queue") is not None]
+        return named[-1] if named else None
 
     # The anomalies
 
@@ -295,7 +299,7 @@ class _Log:
         return torn
 
     def _drained_after(self, message: str, place: int) -> bool:
-        queue = self.log[(self.sends(message) or self.by_message[message])[-1]].get("queue")
+        queue = self.queue(message)
         return any(i > place and self.log[i].get("queue") in {None, queue} for i in self.drained)
 
     def reorder(self) -> Ids:
@@ -304,7 +308,7 @@ class _Log:
             delivered, sent = self.delivered(m)[:1], self.sends(m)[:1]
             if delivered and sent and not self.of(m, "resend") and not self.log[delivered[0]]["redelivered"]:
                 send = self.log[sent[0]]
-                lane = (_session(self.log[delivered[0]]), send["process"], send.get("queue"), send.get("delivery_mode"))
+                lane = (_session(self.log[delivered[0]]), send["process"], self.queue(m), send.get("delivery_mode"))
                 lanes[lane].append((sent[0], delivered[0], m))
         over: Ids = set()
         for lane_of in lanes.values():
