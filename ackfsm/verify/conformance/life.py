@@ -44,16 +44,9 @@ class Life:
     heard: tuple[Heard, ...]
     at_rest: bool = False
 
-    def renamed(self, names: Mapping[str, str], of: Collection[int] | None = None) -> Life:
-        """The same with other ``names`` of signs: of all, or of those alone that are ``of`` these messages."""
-        if not names:
-            return self
-        signs = (
-            dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name))
-            if of is None or each.sign.of in of
-            else each.sign
-            for each in self.heard
-        )
+    def renamed(self, names: Mapping[str, str]) -> Life:
+        """The same with other ``names`` of signs."""
+        signs = (dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name)) for each in self.heard)
         heard = (dataclasses.replace(each, sign=sign) for each, sign in zip(self.heard, signs, strict=True))
         return Life(tuple(heard), self.at_rest)
 

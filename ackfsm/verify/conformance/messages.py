@@ -20,7 +20,6 @@ from ackfsm.tables import Fact, Of, Side, Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import (
     Configuration,
-    Consumption,
     DeliveryMode,
     Destination,
 )
@@ -283,7 +282,7 @@ class Judge:
         self._untold = untold
         environment = specification.environment(configuration)
         self._by_library = acknowledges_by_library(specification, configuration)
-        self._may_hold_several = not self._by_library or configuration.consumption is Consumption.RECEIVE
+        self._may_hold_several = bool(self._recording.late(environment))
         """Whether an application may have another message before it is done with one; a listener, which the library
         calls and acknowledges for, may not (JMS 6.2.5)."""
         self._transacted = specification.conditions[Condition.TRANSACTED].holds(environment)
