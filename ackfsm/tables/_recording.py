@@ -159,7 +159,7 @@ class SignRow:
         sets: settings of a message that has it, each with the condition of that.
         wants, undecided: the condition without which nothing is decided of the message, and why, a clause.
         only: what it is for; ``None`` for all.
-        because: the reason.
+        because, source: the reason, and who says so.
     """
 
     name: str
@@ -190,6 +190,7 @@ class SignRow:
     undecided: str
     only: Only | None
     because: str
+    source: str
 
     @property
     def gives_back(self) -> bool:
@@ -366,6 +367,7 @@ class _Reader:
             undecided=wants["because"],
             only=Only(data["only"]) if "only" in data else None,
             because=data["because"],
+            source=data["source"],
         )
 
     def _where(self, path: _Path, text: str | None) -> Condition:

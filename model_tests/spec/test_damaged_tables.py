@@ -16,6 +16,7 @@ from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
 BROKER, JOURNAL, PRODUCER = "machines/broker.yaml", "machines/journal.yaml", "machines/producer.yaml"
 CONSUMER, FAULTS, LOSS = "machines/consumer.yaml", "machines/faults.yaml", "properties/loss.yaml"
+RECORDING = "recording.yaml"
 GROUP = "  group: session_starts_over"
 EXECUTE = (
     "      execute_consumer_commit: {to: removed, because: the transaction that acknowledged it has committed, "
@@ -385,6 +386,47 @@ DAMAGES = {
         "conditions.yaml",
         "'settled_on_dispatch' is neither a setting nor a condition of conditions.yaml",
         ("  when: send_mode != 'unconfirmed'", f"  {HERE}when: settled_on_dispatch"),
+    ),
+    # what lines tell
+    "a sign without a source": damage(
+        RECORDING,
+        "'source' is a required property",
+        ("  send:\n", f"  {HERE}send:\n"),
+        (", source: H1 send; JMS 7.2", ""),
+    ),
+    "a line that nobody waits for without a source": damage(
+        RECORDING,
+        "'source' is a required property",
+        ("  resend: {because:", f"  {HERE}resend: {{because:"),
+        ('before sending again", source: JMS 6.2.12', 'before sending again"'),
+    ),
+    "a line that tells of what does not exist": damage(
+        RECORDING,
+        "there is no event 'spare'; name one of events.yaml",
+        ("    tells: [resend]", f"    {HERE}tells: [spare]"),
+    ),
+    "an event that leaves two lines": damage(
+        RECORDING,
+        "send leaves the line of 'send' already; let this row say it under also",
+        ("    tells: [resend]", f"    {HERE}tells: [resend, send]"),
+    ),
+    "a line that tells nothing": damage(
+        RECORDING,
+        "this row tells nothing; name its events, or a state that it excludes",
+        ("  resend:\n    line", f"  {HERE}resend:\n    line"),
+        ("    tells: [resend]\n", ""),
+    ),
+    "a fact that nobody knows": damage(
+        RECORDING, "there is no fact 'known'", ("free: [{life: sent_plainly}]", f"\n     {HERE}free: [{{life: known}}]")
+    ),
+    "a sign that does not exist": damage(
+        RECORDING, "there is no sign 'sent'", ("    - {unless: [confirmed, rejected]", f"    - {HERE}{{unless: [sent]")
+    ),
+    "an untold event that happens without a line anyway": damage(
+        RECORDING, "accept is not optional", ("  postpone: {between", f"  {HERE}accept: {{between")
+    ),
+    "an untold event that a line tells": damage(
+        RECORDING, "a line tells recover; delete it here", ("  postpone: {between", f"  {HERE}recover: {{between")
     ),
     # counters
     "a counter without a bound": damage(
