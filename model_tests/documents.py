@@ -3,6 +3,7 @@
 ``<!-- from FILE -->`` before a block says that it is that file, ``<!-- output of FILE -->`` that it is what pytest
 says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints, perhaps ``| cut -c -N``.
 ``<!-- FILE is what ackfsm ... prints -->`` says it of a file, and ``writes`` where the command names that file.
+``<!-- made from spec/recording.yaml ... -->`` stands before the table of the lines of a history.
 ``python -m model_tests.documents`` brings the documents up to date; the page of the modes that behave alike, which
 takes minutes, only where the rows have changed.
 """
@@ -25,6 +26,8 @@ import pytest
 
 from ackfsm import cli, matrix, tables
 from ackfsm.views.alike import alike_page, digest_line
+from ackfsm.views.index import lines_table
+from ackfsm.views.markdown import page_of
 from ackfsm.views.story import story_text
 from model_tests.support import described
 from model_tests.support.places import DATA, PROJECT
@@ -36,6 +39,7 @@ __all__ = [
     "EXPLAINING",
     "FORMATS",
     "GUIDE",
+    "HISTORY",
     "IMPORTING",
     "PLANNING",
     "WITNESSES",
@@ -53,6 +57,7 @@ FORMATS = PROJECT / "docs" / "import-formats.md"
 IMPORTING = PROJECT / "docs" / "importing.md"
 PLANNING = PROJECT / "docs" / "planning.md"
 ALIKE = PROJECT / "docs" / "modes.md"
+HISTORY = PROJECT / "docs" / "history.md"
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TAKEN = re.compile(
@@ -61,6 +66,7 @@ _TAKEN = re.compile(
 )
 _WRITTEN = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) writes -->$", re.MULTILINE)
 _FILE = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) prints -->$", re.MULTILINE)
+_LINES = re.compile(r"(<!-- made from spec/recording\.yaml [^\n]+ -->\n\n)(?:\|[^\n]*\n)+")
 _CUT = re.compile(r"(?P<command>.+) \| cut -c -(?P<most>\d+)")
 
 # Where one of these is set pytest may show more of a difference than a reader at a terminal sees.
@@ -81,7 +87,8 @@ def current(document: Path) -> str:
         text = "\n".join(line.rstrip() for line in _MADE[found["what"]](found["file"]).splitlines())
         return f"<!-- {found['what']} {found['file']} -->\n```{found['language']}\n{text.rstrip()}\n```"
 
-    return _TAKEN.sub(taken, document.read_text(encoding="utf-8"))
+    text = _TAKEN.sub(taken, document.read_text(encoding="utf-8"))
+    return _LINES.sub(lambda found: f"{found[1]}{page_of(lines_table(shipped()))}", text)
 
 
 def files(document: Path) -> dict[Path, str]:
@@ -202,7 +209,7 @@ def _write_alike() -> None:
 
 if __name__ == "__main__":
     _write_alike()
-    for path in (GUIDE, WITNESSES, EXPLAINING, FORMATS, IMPORTING, PLANNING):
+    for path in (GUIDE, WITNESSES, EXPLAINING, FORMATS, HISTORY, IMPORTING, PLANNING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
     for file, text in {**screens(), described.PAGE: described.page()}.items():

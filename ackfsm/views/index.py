@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from ackfsm.lookup import Cell, Difference, Lookup, Place
-from ackfsm.tables import SignRow, Value, format_value
+from ackfsm.tables import Only, SignRow, Specification, Value, format_value
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 from ackfsm.views.markdown import code, page_of, rows_of
 
-__all__ = ["difference_rows", "index_page"]
+__all__ = ["difference_rows", "index_page", "lines_table"]
 
 _MADE: Final = "<!-- Made from spec/ by ackfsm where: change the tables, not this file. -->"
 
@@ -85,11 +85,39 @@ def _event(lookup: Lookup, name: str) -> tuple[str, str, str]:
     return code(name), lookup.specification.events[name].means, "<br>".join(rows)
 
 
+def lines_table(specification: Specification) -> list[str]:
+    """A Markdown table of what each line of a history tells, and when it is written."""
+    signs, events = specification.recording.signs.values(), specification.events
+    rows = (
+        (
+            _line(row),
+            _of(row),
+            _when(row),
+            "; or: ".join(events[event].means for event in row.tells[: row.leaving] or row.tells),
+        )
+        for row in signs
+        if row.only is not Only.DRAWN
+    )
+    return rows_of(("line", "of", "written", "what happened"), rows)
+
+
 def _sign(row: SignRow) -> tuple[str, str, str, str]:
+    return row.name, _line(row), f"{_of(row)}, {_when(row)}", ", ".join(map(code, row.tells))
+
+
+def _line(row: SignRow) -> str:
     fields = [f"`{name}` {' or '.join(format_value(value) for value in values)}" for name, values in row.fields.items()]
     fields += [f"with `{name}`" for name in sorted(row.has)] + [f"without `{name}`" for name in sorted(row.lacks)]
-    of = f"{row.of.value}, {row.when.value.replace('_', ' ')}{', if possible' if row.sure else ''}"
-    return row.name, "<br>".join([code(row.line), *fields]), of, ", ".join(map(code, row.tells))
+    fields += ["answered `rolled_back`"] * (row.undone is True)
+    return "<br>".join([code(row.line), *fields])
+
+
+def _of(row: SignRow) -> str:
+    return f"{row.of.value}{', if possible' if row.sure else ''}"
+
+
+def _when(row: SignRow) -> str:
+    return row.when.value.replace("_", " ")
 
 
 def _by_table(cells: Iterable[Cell], owner: str = "") -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ackfsm import matrix
+from ackfsm.history_format import Event
 from ackfsm.views.alike import alike_page, digest_line
 from model_tests import architecture, documents
 from model_tests.support.engine.calls import shared_wiring
@@ -78,6 +79,21 @@ def test_the_page_about_messages_shows_what_its_commands_print() -> None:
     assert [command.split()[0] for command in commands] == ["verify", "explain", "explain", "explain", "explain"]
     (picture,) = documents.files(documents.EXPLAINING).items()
     assert picture[0].read_text(encoding="utf-8") == picture[1], "run python -m model_tests.documents"
+
+
+def test_the_page_of_the_format_shows_the_lines_of_the_table() -> None:
+    text = documents.HISTORY.read_text(encoding="utf-8")
+    assert text == documents.current(documents.HISTORY), "run python -m model_tests.documents"
+    assert set(re.findall(r"^\| `(\w+)`[<| ]", text.partition("<!-- made from")[2], flags=re.MULTILINE)) >= {
+        row.line for row in shipped().recording.signs.values() if row.leaving
+    }
+
+
+def test_a_source_that_is_the_format_names_a_line_or_a_section_of_its_page() -> None:
+    text = documents.HISTORY.read_text(encoding="utf-8")
+    sections = {title.lower().replace(" ", "-") for title in re.findall(r"^##+ (.+)$", text, flags=re.MULTILINE)}
+    cited = {part for row in shipped().recording.signs.values() for part in row.source.split("; ")}
+    assert {part.removeprefix("H1 ") for part in cited if part.startswith("H1 ")} <= sections | set(Event)
 
 
 def test_the_python_of_the_page_of_witnesses_runs(capsys: pytest.CaptureFixture[str]) -> None:
