@@ -242,10 +242,14 @@ class Recording:
         """The events that applications decide."""
         return frozenset(event for row in self.signs.values() if row.is_call for event in row.tells)
 
-    def line_of(self, event: str) -> Mapping[str, str | bool] | None:
-        """The fields of the line that ``event`` leaves by itself; ``None`` if it leaves none, or that of a fault."""
+    def row_of(self, event: str) -> SignRow | None:
+        """The row of the line that ``event`` leaves by itself; ``None`` if it leaves none, or that of a fault."""
         rows = (row for row in self.signs.values() if row.line not in _OF_FAULTS and event in row.tells[: row.leaving])
-        row = next(rows, None)
+        return next(rows, None)
+
+    def line_of(self, event: str) -> Mapping[str, str | bool] | None:
+        """The fields of the line that :meth:`row_of` an event has."""
+        row = self.row_of(event)
         if row is None:
             return None
         return {"event": row.line, **{name: values[0] for name, values in row.fields.items()}, **row.writes}

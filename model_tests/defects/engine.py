@@ -604,8 +604,8 @@ _DEAD_LETTERS = (
         "queue-sleeps-after-a-dead-letter",
         "when its first message is dead-lettered a queue sends nothing until somebody sends to it",
         _EFFECTS,
-        '        self._dispatcher.notify(queue)\n        self.log_copy(copy, "broker"',
-        '        self.log_copy(copy, "broker"',
+        "        self._dispatcher.notify(queue)\n        self.log_copy(copy, BROKER",
+        "        self.log_copy(copy, BROKER",
         noticed_by="engine/delivery_counts::test_the_delivery_count_holds_over_a_restart",
     ),
 )
@@ -912,8 +912,8 @@ _WORDS = (
         "rejection-told-as-confirmed",
         "the outcome of a message that the broker refused is CONFIRMED",
         _EFFECTS,
-        "outcome, line, host, callbacks = Outcome(row.outcome),",
-        'outcome, line, host, callbacks = Outcome(row.outcome.replace("rejected", "confirmed")),',
+        "outcome, host, callbacks = Outcome(row.outcome),",
+        'outcome, host, callbacks = Outcome(row.outcome.replace("rejected", "confirmed")),',
         noticed_by="engine/asyncio::test_an_outcome_in_doubt_and_a_rejection_are_raised_where_they_are_awaited",
     ),
     Defect(

@@ -32,7 +32,6 @@ def _changed(folder: Path, old: str, new: str) -> Path:
         ("commits: record", "commits: entry", "there is no record 'entry'"),
         ("  record: {write: write_record", "  records: {write: write_record", "there is no machine 'records'"),
         ("survives: record_survives", "survives: survives", "there is no event 'survives'"),
-        ("  commit_failed: commit_in_doubt", "  commit_fails: commit_in_doubt", "there is no event 'commit_fails'"),
         ("  rejected: {outcome", "  refused: {outcome", "there is no event 'refused'"),
         ("  requeue:\n    - {by", "  arrive:\n    - {by", "nothing says what decides on requeue"),
         ("stays_with_session: [delivery, ", "stays_with_session: [", "delivery has to stay"),

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator
 
 from ackfsm.engine.core.dead_letters import DeadLetters
-from ackfsm.engine.core.host import Host
+from ackfsm.engine.core.host import BROKER, Host
 from ackfsm.engine.core.instances import Copy, Link, Outcome, Queue, ReceiverLink, SenderLink
 from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import Role
@@ -14,7 +14,9 @@ from ackfsm.engine.core.outages import Outages
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.core.stepper import Effect
 from ackfsm.engine.core.table import SendOutcome
+from ackfsm.tables import Of, SignRow
 from ackfsm.tables.names import (
+    Agent,
     Condition,
     ConsumerSession,
     ConsumerTransaction,
@@ -44,6 +46,13 @@ class EventEffects:
         self._dispatcher = loop.dispatcher
         self._dead_letters = dead_letters
         self._host = host
+        model = self._stepper.model
+        rows = ((event, model.specification.recording.row_of(event)) for event in model.table.agents)
+        self._written = {
+            event: row
+            for event, row in rows
+            if row is not None and model.table.agents[event] != Agent.APPLICATION  # whose calls write their lines
+        }
         self._stepper.event_effects |= dict(self._event_effects())
         for machine, state, effect in self._state_effects(queues):
             self._stepper.state_effects.setdefault((machine, state), []).append(effect)
@@ -62,10 +71,11 @@ class EventEffects:
     def _event_effects(self) -> Iterator[tuple[str, Effect]]:
         table = self._stepper.model.table
         for event, row in table.send_outcomes.items():
-            effect = self._outcome_effect(row)
+            effect = self._outcome_effect(row, self._written.get(event))
             yield event, self._unless_it_completes_later(effect) if event == Event.SEND_IN_TRANSACTION else effect
-        for event, outcome in table.transaction_outcomes.items():
-            yield event, self._transaction_effect(outcome)
+        for event, sign in self._written.items():
+            if sign.of is Of.TRANSACTION:
+                yield event, self._transaction_effect(sign.line)
         for fault in _LINK_FAULTS:
             yield fault, self._link_fault(fault)
         for fault in _BROKER_FAULTS:
@@ -100,8 +110,9 @@ class EventEffects:
 
     # Sends
 
-    def _outcome_effect(self, row: SendOutcome) -> Callable[[Copy], None]:
-        outcome, line, host, callbacks = Outcome(row.outcome), row.history, self._host, self._loop.callbacks
+    def _outcome_effect(self, row: SendOutcome, sign: SignRow | None) -> Callable[[Copy], None]:
+        outcome, host, callbacks = Outcome(row.outcome), self._host, self._loop.callbacks
+        line = None if sign is None else sign.line
         reported = not row.implied
 
         def resolved(copy: Copy) -> None:
@@ -190,7 +201,8 @@ class EventEffects:
 
     def _log_receiver(self, copy: Copy, event: Event) -> None:
         receiver = _receiver_of(copy)
-        self.log_copy(copy, receiver.process, event.value, session=receiver.name, scope="message")
+        sign = self._written[event]
+        self.log_copy(copy, receiver.process, sign.line, session=receiver.name, **sign.writes)
 
     def _dead_lettered(self, copy: Copy) -> None:
         self._dead_letters.add(copy)
@@ -201,7 +213,7 @@ class EventEffects:
         queue = copy.message.queue
         queue.dead_lettered += 1
         self._dispatcher.notify(queue)
-        self.log_copy(copy, "broker", Event.DEAD_LETTERED.value)
+        self.log_copy(copy, BROKER, self._written[Event.DESTROYED].line)
 
     # Links
 

@@ -35,10 +35,9 @@ class Decision:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SendOutcome:
-    """What a producer knows of a send after an event, and what the history says of that."""
+    """What a producer knows of a send after an event; ``implied``, nobody reports it."""
 
     outcome: str
-    history: str | None
     implied: bool
 
 
@@ -88,7 +87,6 @@ class ExecutionTable:
     agent_rows: Mapping[str, AgentRow]
     lazy_batch: int
     send_outcomes: Mapping[str, SendOutcome]
-    transaction_outcomes: Mapping[str, str]
     journal_actions: tuple[JournalAction, ...]
     journal_records: Mapping[str, JournalRecord]
     _decisions: Mapping[str, tuple[tuple[Condition, Decision], ...]]
@@ -136,7 +134,6 @@ class _Reader:
             agent_rows=MappingProxyType(dict(self._agent_rows())),
             lazy_batch=self.data["lazy_batch"]["messages"],
             send_outcomes=MappingProxyType(dict(self._send_outcomes())),
-            transaction_outcomes=MappingProxyType(dict(self._transaction_outcomes())),
             journal_actions=tuple(self._journal_actions()),
             journal_records=MappingProxyType(dict(self._journal_records())),
             _decisions=MappingProxyType(dict(self._all_decisions())),
@@ -213,12 +210,7 @@ class _Reader:
     def _send_outcomes(self) -> Iterator[tuple[str, SendOutcome]]:
         self._check_known("event", self.data["send_outcomes"], self.specification.events, "send_outcomes")
         for event, row in self.data["send_outcomes"].items():
-            yield event, SendOutcome(row["outcome"], row.get("history"), "implied" in row)
-
-    def _transaction_outcomes(self) -> Iterator[tuple[str, str]]:
-        rows = self.data["transaction_outcomes"]
-        self._check_known("event", rows, self.specification.events, "transaction_outcomes")
-        yield from rows.items()
+            yield event, SendOutcome(row["outcome"], "implied" in row)
 
     def _journal_actions(self) -> Iterator[JournalAction]:
         for i, row in enumerate(self.data["journal_actions"]):
