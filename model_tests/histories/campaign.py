@@ -37,7 +37,7 @@ from model_tests.histories.systems import system
 from model_tests.histories.walker import Walker
 from model_tests.support.tables import shipped
 
-__all__ = ["Tried", "main", "tried"]
+__all__ = ["Tried", "is_drained", "main", "tried"]
 
 _TRIES: Final = 3
 _APART: Final = 200
@@ -94,7 +94,7 @@ def _runs(network: Network, count: int, draw: random.Random) -> Iterator[_Run]:
     found = 0
     for _ in range(_TRIES * count):
         steps = walker.run(draw)
-        lines = run_lines(shipped(), network.configuration, steps, at_rest=_is_drained(network, steps))
+        lines = run_lines(shipped(), network.configuration, steps, at_rest=is_drained(network, steps))
         if len(consumers) == 1 or consumers <= {line["process"] for line in lines if line["event"] == "delivered"}:
             found += 1
             if found > count:
@@ -106,7 +106,7 @@ _GONE: Final = frozenset({"absent", "discarded", "removed", "expired", "not_reco
 """The states of the machine ``entry`` in which a message is not in its queue."""
 
 
-def _is_drained(network: Network, steps: Sequence[Step]) -> bool:
+def is_drained(network: Network, steps: Sequence[Step]) -> bool:
     """Whether the queue is empty in the end: what a listener failed to process may be in flight for ever."""
     state = steps[-1].after if steps else network.initial
     return all(

@@ -114,7 +114,8 @@ class Explanation:
         lives: how many different lives they have.
         states: how many states of the model were met.
         searches: how many times a life was held to the model: in an order of its lines, or without what explains it.
-        contradicted: how many are no run of the model, and without an anomaly that says so.
+        contradicted: how many are no run of the model.
+        unnamed: how many of these have no anomaly that says so.
         examples: the first :data:`SHOWN` of those that are no run of the model.
         undecided: for each reason why nothing was decided, of how many messages.
         pairs: the same of pairs of messages; ``None`` if they were not held to the model.
