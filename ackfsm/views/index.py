@@ -49,7 +49,11 @@ def index_page(lookup: Lookup) -> str:
     )
     events = rows_of(("event", "means", "rows"), (_event(lookup, name) for name in spec.events))
     modes = [line for key, kind in _MODES for value in kind for line in _mode(lookup, key, value)]
-    recording = rows_of(("sign", "line", "of", "tells"), map(_sign, spec.recording.signs.values()))
+    recording = [
+        *rows_of(("sign", "line", "of", "tells"), map(_sign, spec.recording.signs.values())),
+        "",
+        *_untold(spec),
+    ]
     titles = ("Settings", "Conditions", "Events", "Recording", "Modes")
     lines = [_MADE, "", *_INTRODUCTION.splitlines(), "", *(f"* [{title}](#{title.lower()})" for title in titles)]
     for title, body in zip(titles, (settings, conditions, events, recording, modes), strict=True):
@@ -99,6 +103,15 @@ def lines_table(specification: Specification) -> list[str]:
         if row.only is not Only.DRAWN
     )
     return rows_of(("line", "of", "written", "what happened"), rows)
+
+
+def _untold(spec: Specification) -> Iterator[str]:
+    """Which events no row tells: a hidden one explains whatever it makes possible, an optional one nothing."""
+    rows = spec.recording.signs.values()
+    told = {event for row in rows for event in (*row.tells, *row.alone, *row.unwritten)}
+    untold = [event for name, event in spec.events.items() if name not in told and spec.owner(name) is not None]
+    for title, optional in (("Hidden, since no line tells them", False), ("Optional, and told by no line", True)):
+        yield f"* {title}: {', '.join(code(event.name) for event in untold if event.optional is optional)}."
 
 
 def _sign(row: SignRow) -> tuple[str, str, str, str]:
