@@ -55,7 +55,7 @@ _AROUND = (
         "who-resends-never-ends",
         "a message that was left in doubt and that nobody sent again has to arrive all the same",
         "../spec/recording.yaml",
-        '  resend: {because: "whoever was left in doubt may have ended before sending again"}\n',
+        '  resend: {because: "whoever was left in doubt may have ended before sending again", source: JMS 6.2.12}\n',
         "",
         noticed_by="verify/conformance",
     ),
