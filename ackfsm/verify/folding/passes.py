@@ -279,7 +279,7 @@ class Fold:
     ) -> None:
         """Pin the observations that what happens later might make strange."""
         signs = Signs(self._asked.specification.recording.signs.values())
-        around = signs_around(placed(Index.of(whole.events), self._skew, signs)[0])
+        around = signs_around(placed(Index.of(whole.events), self._skew, signs)[0], signs)
         if not around:
             return
         found, first = np.unique(observation, return_index=True)
