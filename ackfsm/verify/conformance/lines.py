@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints, Mask
-from ackfsm.history.columns import ABSENT, event_code
+from ackfsm.history.columns import ABSENT, Events, event_code
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, Pairs, distinct_pairs, last_before, members_of, number_pairs
 from ackfsm.history_format import VOCABULARY, Event
@@ -20,7 +20,7 @@ from ackfsm.verify.conformance.tokens import NOBODY, Tokens, doubted
 from ackfsm.verify.context.circumstances import EFFECT, Circumstances, Interruptions, circumstances
 from ackfsm.verify.context.signs import Signs, lines_of
 
-__all__ = ["ANY_TIME", "Lines", "Moments", "placed"]
+__all__ = ["ANY_TIME", "Lines", "Moments", "last_answers", "neighbours", "placed"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -341,7 +341,7 @@ def _with_failures(
     rows = events.places(Event.FAILED)
     rows = rows[events.outcome[rows] == ABSENT]  # an outcome is said by an application, and no exception of a listener
     high = moments.high.copy()
-    high[rows] = _neighbours(events)[1][rows]
+    high[rows] = neighbours(events)[1][rows]
     when, code = (moments.low[rows], high[rows]), signs.code(Event.RECOVER.value)
     failures = Circumstances.of_rows(rows, code, when, events.process[rows], sure=np.zeros(len(rows), np.int64))
     return Circumstances.joined([found, failures]), Moments(moments.low, high)
@@ -371,10 +371,10 @@ def _next_with(keys: Ints, rows: Ints, wanted: Ints, after: Ints) -> Ints:
 
 def _moments(events: Index, signs: Signs, skew: int) -> Moments:
     """When each row happened: as long before as ``skew`` may hide, so that no order between clocks is too certain."""
-    before, after = _neighbours(events)
+    before, after = neighbours(events)
     calls, late = (_written(events, signs, when) for when in (When.BEFORE, When.LATE))
     closes, broken = events.event == event_code(Event.CLOSE), _broken(events)
-    before = np.where(broken, _last_answers(events), before)
+    before = np.where(broken, last_answers(events), before)
     low = np.where(closes, np.maximum(before, events.t - EFFECT), events.t)
     low = np.where(late, ANY_TIME, low - skew)
     return Moments(low, np.where(calls | closes & ~broken, after, events.t))
@@ -411,14 +411,14 @@ def _lanes(events: Index, signs: Signs) -> Ints:
     So has a connection that broke before the last lines of its process.
     """
     lanes = events.process.astype(np.int64)
-    told_late = np.flatnonzero(_broken(events) & (_last_answers(events) < _neighbours(events)[0]))
+    told_late = np.flatnonzero(_broken(events) & (last_answers(events) < neighbours(events)[0]))
     late = np.flatnonzero(_written(events, signs, When.LATE))
     alone = np.concatenate([events.places(Event.FAULT), late, told_late])
     lanes[alone] = events.count_of("process") + np.arange(len(alone))
     return lanes
 
 
-def _neighbours(events: Index) -> tuple[Ints, Ints]:
+def neighbours(events: Events) -> tuple[Ints, Ints]:
     """For each row the time of the row before and after it of the same process."""
     order = np.argsort(events.process, kind="stable")
     process, t = events.process[order], events.t[order]
@@ -434,7 +434,7 @@ def _broken(events: Index) -> Mask:
     return np.asarray((events.event == event_code(Event.CLOSE)) & (events.errs == 1))
 
 
-def _last_answers(events: Index) -> Ints:
+def last_answers(events: Events) -> Ints:
     """For each row the time of the last row before it of the same process that shows that the broker was there.
 
     What is handed over may have waited in the library.
