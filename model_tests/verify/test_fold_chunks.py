@@ -126,7 +126,7 @@ def ordinary(messages: int) -> list[Event]:
 def test_what_a_task_has_found_plain_stays_so(order: int) -> None:
     """A task that has met too many observations says of another one only that it did not examine it."""
     observations = Observations(SPEC, None, hold=True)
-    plain = Plain(None, {"messages": 1})
+    plain = Plain(None, {"messages": 1}, runs=True)
     for known in ({1: plain, 2: None}, {1: None, 2: None})[::order]:
         observations.learn(known)
     assert observations.plain(1) == plain

@@ -33,9 +33,9 @@ def went_through(followed: Followed, messages: Mask, calls: Collection[Event], s
     all rows and moments that what happened around them may depend on; so whatever compares those finds the same.
     """
     events, found = followed.events, np.zeros(len(messages), np.uint64)
-    message, row = _rows(followed, messages)
-    if not len(row):
+    if not messages.any():
         return found
+    message, row = _rows(followed, messages)
     t, until = events.t[row], np.where(np.isin(row, events.places(*calls)), neighbours(events)[1][row], events.t[row])
     key = np.zeros(len(row), np.uint64)
     for column in (
