@@ -95,7 +95,8 @@ class Pairs:
 
     def __init__(self, one: Codes, other: Codes) -> None:
         self._width = np.int64(other.max(initial=0)) + 2
-        self._pairs = np.unique(self._as_one(one, other))
+        pairs = np.sort(self._as_one(one, other))
+        self._pairs: Ints = pairs[np.diff(pairs, prepend=-NEVER) != 0]
         self.one: Ints = self._pairs // self._width
         """The first number of each pair, ascending."""
         self.other: Ints = self._pairs % self._width - 1

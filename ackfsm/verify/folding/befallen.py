@@ -36,12 +36,14 @@ def went_through(followed: Followed, messages: Mask, calls: Collection[Event], s
     if not messages.any():
         return found
     message, row = _rows(followed, messages)
-    t, until = events.t[row], np.where(np.isin(row, events.places(*calls)), neighbours(events)[1][row], events.t[row])
+    beside, called = neighbours(events), np.zeros(len(events), np.bool_)
+    called[events.places(*calls)] = True
+    t, until = events.t[row], np.where(called, beside[1], events.t)[row]
     key = np.zeros(len(row), np.uint64)
     for column in (
         *(getattr(events, name)[row] for name in ("process", "session", "queue")),
         np.searchsorted(events.places(*_AROUND), row),
-        *_ranks(_moments(events, skew), t, until),
+        *_ranks(_moments(events, beside, skew), t, until),
         *_among_each_other(message, t, until, skew),
     ):
         key = mixed(key ^ mixed(column.astype(np.int64).astype(np.uint64) + np.uint64(1)))
@@ -68,10 +70,13 @@ def _rows(followed: Followed, messages: Mask) -> tuple[Ints, Ints]:
     return message[order], row[order]
 
 
-def _moments(events: Events, skew: int) -> Ints:
-    """The moments from which and until which something may have happened around messages, ascending."""
+def _moments(events: Events, beside: tuple[Ints, Ints], skew: int) -> Ints:
+    """The moments from which and until which something may have happened around messages, ascending.
+
+    ``beside`` are the times of the rows before and after each row in its process.
+    """
     rows = events.places(*ENDING, Event.FAILED)
-    found = [events.t[rows], *(each[rows] for each in neighbours(events)), last_answers(events)[rows]]
+    found = [events.t[rows], *(each[rows] for each in beside), last_answers(events)[rows]]
     for fault, repair in Index.of(events).outages:
         found.append(events.t[[each.moment[0] for each in (fault, repair) if each]])
     moments = np.concatenate(found)
@@ -88,11 +93,13 @@ def _ranks(moments: Ints, *times: Ints) -> list[Ints]:
 
 def _among_each_other(message: Ints, t: Ints, until: Ints, skew: int) -> list[Ints]:
     """For each row how many of its message were written by the time of its own, and by when it took effect."""
-    times, rank = np.unique(t, return_inverse=True)
+    times = np.sort(t)
     width = np.int64(len(times) + 1)
-    written = np.sort(message * width + rank)
+    written = np.sort(message * width + np.searchsorted(times, t))
+    begin = np.searchsorted(message, message)
+    bounds = {0: (t, until), skew: (t - skew, np.minimum(until, np.iinfo(np.int64).max - skew) + skew)}
     return [
-        np.searchsorted(written, message * width + np.searchsorted(times, moment, side="right"), side="left")
-        - np.searchsorted(written, message * width)
-        for moment in (t, t - skew, until, np.where(until > np.iinfo(np.int64).max - skew, until, until + skew))
+        np.searchsorted(written, message * width + np.searchsorted(times, moment, side="right")) - begin
+        for moments in bounds.values()
+        for moment in moments
     ]
