@@ -98,6 +98,41 @@ def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -
     assert comparable(found) == comparable(whole(events, configuration, skew))
 
 
+def waiting(first: int, count: int, at: int) -> list[Event]:
+    """Messages that are sent one second before ``at`` and handed over a second after, flagged."""
+    events: list[Event] = []
+    for number in range(first, first + count):
+        fields, sent, handed = {"message": f"m{number}"}, at - 10**9 + number * 100, at + 10**9 + number * 100
+        events += [
+            {"t": sent, "process": "p", "event": "send", "queue": "q", **fields},
+            {"t": sent + 1, "process": "p", "event": "confirmed", **fields},
+            {"t": handed, "process": "c", "event": "delivered", "redelivered": True, "queue": "q", **fields},
+            {"t": handed + 1, "process": "c", "event": "processed", **fields},
+            {"t": handed + 2, "process": "c", "event": "acknowledge", "scope": "message", **fields},
+        ]
+    return events
+
+
+def test_a_message_stands_only_for_those_that_went_through_the_same() -> None:
+    """The flag of a first delivery is explained by a broker that died, and not by another session that was closed."""
+    second = 10**9
+    died = [
+        {"t": at * second, "process": "nemesis", "event": event, "fault": "broker_kill"}
+        for at in (100, 300)
+        for event in ("fault", "recovered")
+    ]
+    sent = {"t": 150 * second, "process": "p2", "event": "send", "message": "other", "queue": "q2"}
+    closed = {"t": 200 * second, "process": "p2", "event": "close"}
+    events = [*waiting(0, 50, 100 * second), *waiting(50, 1, 200 * second), *waiting(51, 50, 300 * second)]
+    told = sorted([*events, *died, sent, closed], key=lambda each: int(each["t"]))
+    configuration = configuration_of("individual")
+    found, fold = folded(told, [], configuration, 0)
+    assert found.explanation is not None
+    assert [each.message for each in found.explanation.examples] == ["m50"]
+    assert comparable(found) == comparable(whole(told, configuration, 0))
+    assert fold.left > 90  # of 102
+
+
 def test_summaries_merge_in_any_order_and_grouping() -> None:
     chunks = chunks_of(ordinary(30), [40, 80])
     fold = fold_of(chunks)
