@@ -8,9 +8,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ackfsm.history.arrays import Codes, Ints
+from ackfsm.history.arrays import Codes, Ints, Mask
 
-__all__ = ["NEVER", "NONE", "at", "distinct_pairs", "first_covering", "last_before", "number_pairs"]
+__all__ = [
+    "NEVER",
+    "NONE",
+    "Pairs",
+    "at",
+    "distinct_pairs",
+    "first_covering",
+    "last_before",
+    "members_of",
+    "number_pairs",
+    "spans_of",
+]
 
 NONE = -1
 
@@ -65,6 +76,50 @@ def distinct_pairs(left: Codes, right: Codes) -> tuple[Ints, Ints, Ints]:
     width = np.int64(right.max(initial=0)) + 1
     keys, index = np.unique((left * width + right)[::-1], return_index=True)
     return keys // width, keys % width, len(left) - 1 - index
+
+
+def members_of(message: Ints, its: Ints) -> tuple[Ints, Ints]:
+    """All places where ``message``, which is ascending, has one of ``its``: the number of that one, and the places."""
+    return spans_of(*(np.searchsorted(message, its, side=side) for side in ("left", "right")))
+
+
+def spans_of(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """All places of the spans from each ``begin`` to before each ``end``: the number of the span, and the place."""
+    length = np.maximum(end - begin, 0)
+    start = np.cumsum(length) - length
+    return np.repeat(np.arange(len(begin)), length), np.arange(length.sum()) + np.repeat(begin - start, length)
+
+
+class Pairs:
+    """Distinct pairs of one number and another, each of which may be -1."""
+
+    def __init__(self, one: Codes, other: Codes) -> None:
+        self._width = np.int64(other.max(initial=0)) + 2
+        pairs = np.sort(self._as_one(one, other))
+        self._pairs: Ints = pairs[np.diff(pairs, prepend=-NEVER) != 0]
+        self.one: Ints = self._pairs // self._width
+        """The first number of each pair, ascending."""
+        self.other: Ints = self._pairs % self._width - 1
+        """The other number of each."""
+
+    def _as_one(self, one: Codes, other: Codes) -> Ints:
+        return np.asarray(one * self._width + (other + 1))
+
+    def of(self, ones: Ints) -> tuple[Ints, Ints]:
+        """The pairs of ``ones``: the place there, and the other."""
+        which, place = members_of(self.one, ones)
+        return which, self.other[place]
+
+    def count(self, ones: Ints) -> Ints:
+        """How many pairs each of ``ones`` makes."""
+        begin, end = (np.searchsorted(self.one, ones, side=side) for side in ("left", "right"))
+        return np.asarray(end - begin, np.int64)
+
+    def hold(self, ones: Ints, others: Ints) -> Mask:
+        """For each of ``ones`` whether it makes a pair with its neighbour in ``others``."""
+        asked = self._as_one(ones, others)
+        found = np.append(self._pairs, -NEVER)[np.searchsorted(self._pairs, asked)]
+        return np.asarray((found == asked) & (others + 1 < self._width))
 
 
 def _width(*places: Ints) -> np.int64:

@@ -606,6 +606,8 @@ _UNRECORDED = (
 _CHUNKS = "verify/fold_chunks::test_what_a_chunk_cannot_know_is_found"
 _TRANSACTIONS = "verify/fold_chunks::test_of_ordinary_transactions_few_rows_are_kept_and_a_torn_one_is_found"
 
+_WENT_THROUGH = "verify/fold_chunks::test_what_a_message_went_through_is_its_clients_and_the_places_of_its_lines"
+
 _FOLD = (
     Defect(
         "a-duplicate-in-a-later-chunk",
@@ -654,6 +656,30 @@ _FOLD = (
         "strange[judged.not_runs()] = True",
         "pass",
         noticed_by=_CHUNKS,
+    ),
+    Defect(
+        "whatever-befell-it",
+        "one message that a dead broker explains stands for others that a closed session does not explain",
+        "verify/folding/befallen.py",
+        "    return found\n\n\ndef _rows",
+        "    found[messages] = 1\n    return found\n\n\ndef _rows",
+        noticed_by="verify/fold_chunks::test_a_message_stands_only_for_those_that_went_through_the_same",
+    ),
+    Defect(
+        "a-fault-has-effect-at-once",
+        "a message that was processed long after a fault stands for one that was processed while clients still felt it",
+        "verify/folding/befallen.py",
+        "for effect in (-EFFECT, 0, EFFECT)",
+        "for effect in (0,)",
+        noticed_by=_WENT_THROUGH,
+    ),
+    Defect(
+        "written-before-or-after-the-fault",
+        "a message whose line stands before that of a fault stands for one whose line of the same time stands after",
+        "verify/folding/befallen.py",
+        "        np.searchsorted(events.places(*_AROUND), row),\n",
+        "",
+        noticed_by=_WENT_THROUGH,
     ),
     Defect(
         "a-part-of-a-transaction",

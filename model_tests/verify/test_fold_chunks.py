@@ -21,9 +21,12 @@ from ackfsm.history.columns import ABSENT, assemble, encode
 from ackfsm.history.kernel import times_after
 from ackfsm.history.lines import SCHEMA, parse_block
 from ackfsm.history.victims import NamedVictim
+from ackfsm.history_format import Event as Line
 from ackfsm.terms import Anomaly, InputError
 from ackfsm.verify import Configurations, Events, Findings, History, examine, examine_path, read
 from ackfsm.verify.folding import chunks as chunks_
+from ackfsm.verify.folding.befallen import went_through
+from ackfsm.verify.folding.neighbours import Followed
 from ackfsm.verify.folding.observations import Observations, Plain
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, merged
@@ -98,6 +101,84 @@ def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -
     assert comparable(found) == comparable(whole(events, configuration, skew))
 
 
+def waiting(first: int, count: int, at: int) -> list[Event]:
+    """Messages that are sent one second before ``at`` and handed over a second after, flagged."""
+    events: list[Event] = []
+    for number in range(first, first + count):
+        fields, sent, handed = {"message": f"m{number}"}, at - 10**9 + number * 100, at + 10**9 + number * 100
+        events += [
+            {"t": sent, "process": "p", "event": "send", "queue": "q", **fields},
+            {"t": sent + 1, "process": "p", "event": "confirmed", **fields},
+            {"t": handed, "process": "c", "event": "delivered", "redelivered": True, "queue": "q", **fields},
+            {"t": handed + 1, "process": "c", "event": "processed", **fields},
+            {"t": handed + 2, "process": "c", "event": "acknowledge", "scope": "message", **fields},
+        ]
+    return events
+
+
+def test_a_message_stands_only_for_those_that_went_through_the_same() -> None:
+    """The flag of a first delivery is explained by a broker that died, and not by another session that was closed."""
+    second = 10**9
+    died = [
+        {"t": at * second, "process": "nemesis", "event": event, "fault": "broker_kill"}
+        for at in (100, 300)
+        for event in ("fault", "recovered")
+    ]
+    sent = {"t": 150 * second, "process": "p2", "event": "send", "message": "other", "queue": "q2"}
+    closed = {"t": 200 * second, "process": "p2", "event": "close"}
+    events = [*waiting(0, 50, 100 * second), *waiting(50, 1, 200 * second), *waiting(51, 50, 300 * second)]
+    told = sorted([*events, *died, sent, closed], key=lambda each: int(each["t"]))
+    configuration = configuration_of("individual")
+    found, fold = folded(told, [], configuration, 0)
+    assert found.explanation is not None
+    assert [each.message for each in found.explanation.examples] == ["m50"]
+    assert comparable(found) == comparable(whole(told, configuration, 0))
+    assert fold.left > 90  # of 102
+
+
+KILLED = [{"t": 50, "process": "nemesis", "event": "fault", "fault": "broker_kill"}]
+
+
+def one(**moved: Any) -> list[Event]:
+    """A message that lived when the broker died; ``moved`` are other times, or other clients, of its lines."""
+    times = {"send": 10, "confirmed": 20, "delivered": 60, "processed": 70} | moved
+    clients = {"producer": "p", "consumer": "c"} | {name: str(moved[name]) for name in moved if name.endswith("er")}
+    sides = {"send": "producer", "confirmed": "producer", "delivered": "consumer", "processed": "consumer"}
+    events = [{"t": times[event], "process": clients[side], "event": event} for event, side in sides.items()]
+    flag = {"delivered": {"redelivered": False}}
+    return [{**each, **flag.get(str(each["event"]), {}), "message": "m", "queue": "q"} for each in events]
+
+
+@pytest.mark.parametrize(
+    ("moved", "same"),
+    [
+        ({"send": 12, "confirmed": 25, "processed": 75}, True),
+        ({"confirmed": 55}, False),  # after the broker died
+        ({"confirmed": 50}, False),  # as it died
+        ({"confirmed": 50, "killed_first": True}, False),  # as it died, and written after that
+        ({"processed": 60}, False),  # as soon as it was handed over
+        ({"processed": 60 + 10**9}, False),  # when a fault has no effect on clients any more
+        ({"producer": "other"}, False),
+        ({"consumer": "other"}, False),
+    ],
+)
+def test_what_a_message_went_through_is_its_clients_and_the_places_of_its_lines(
+    moved: dict[str, Any],
+    same: bool,  # noqa: FBT001
+) -> None:
+    numbers = set()
+    before = {"confirmed": 50} if "killed_first" in moved else {}
+    for its in ([*one(**before), *KILLED], [*KILLED, *one(**moved)]):
+        told = [*its, {"t": 0, "process": "other", "event": "begin", "transaction": "t"}]
+        chunk = chunks_of(sorted(told, key=lambda each: int(each["t"])), [])[0]
+        assert chunk.events is not None
+        events = assemble([chunk.events])
+        where, inside = np.full((1, 6), -1, np.int32), np.full((1, 2), -1, np.int32)
+        followed = Followed(events, np.zeros(1, np.uint64), where, inside)
+        numbers.add(int(went_through(followed, np.ones(1, bool), {Line.SEND}, 0)[0]))
+    assert len(numbers) == (1 if same else 2)
+
+
 def test_summaries_merge_in_any_order_and_grouping() -> None:
     chunks = chunks_of(ordinary(30), [40, 80])
     fold = fold_of(chunks)
@@ -126,7 +207,7 @@ def ordinary(messages: int) -> list[Event]:
 def test_what_a_task_has_found_plain_stays_so(order: int) -> None:
     """A task that has met too many observations says of another one only that it did not examine it."""
     observations = Observations(SPEC, None, hold=True)
-    plain = Plain(None, {"messages": 1})
+    plain = Plain(None, {"messages": 1}, runs=True)
     for known in ({1: plain, 2: None}, {1: None, 2: None})[::order]:
         observations.learn(known)
     assert observations.plain(1) == plain

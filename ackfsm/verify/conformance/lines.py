@@ -11,16 +11,16 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints, Mask
-from ackfsm.history.columns import ABSENT, event_code
+from ackfsm.history.columns import ABSENT, Events, event_code
 from ackfsm.history.index import Index
-from ackfsm.history.joins import NEVER, NONE, distinct_pairs, last_before, number_pairs
+from ackfsm.history.joins import NEVER, NONE, Pairs, distinct_pairs, last_before, members_of, number_pairs
 from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Certainty, Of, Side, SignRow, When
-from ackfsm.verify.conformance.tokens import NOBODY, Tokens, doubted, members_of
-from ackfsm.verify.context.circumstances import EFFECT, Circumstance, Interruptions, circumstances
+from ackfsm.verify.conformance.tokens import NOBODY, Tokens, doubted
+from ackfsm.verify.context.circumstances import EFFECT, Circumstances, Interruptions, circumstances
 from ackfsm.verify.context.signs import Signs, lines_of
 
-__all__ = ["ANY_TIME", "Lines", "Moments", "placed"]
+__all__ = ["ANY_TIME", "Lines", "Moments", "last_answers", "neighbours", "placed"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -40,39 +40,8 @@ _ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 ANY_TIME: Final = -NEVER
 """When what is late may have begun."""
 
-_FEW_CONSUMERS: Final = 3
 
-
-class _Pairs:
-    """Distinct pairs of one number and another, each of which may be :data:`ABSENT`."""
-
-    def __init__(self, one: Codes, other: Codes) -> None:
-        self._width = np.int64(other.max(initial=0)) + 2
-        self._pairs = np.unique(self._as_one(one, other))
-        self._ones = self._pairs // self._width
-
-    def _as_one(self, one: Codes, other: Codes) -> Ints:
-        return np.asarray(one * self._width + (other + 1))
-
-    def of(self, ones: Ints) -> tuple[Ints, Ints]:
-        """The pairs of ``ones``: the place there, and the other."""
-        which, place = members_of(self._ones, ones)
-        return which, self._pairs[place] % self._width - 1
-
-    def among(self, ones: Ints, others: Collection[int]) -> tuple[Ints, Ints]:
-        """Those of them of which the other is one of ``others``."""
-        which, other = self.of(ones)
-        its = np.isin(other, [*others])
-        return which[its], other[its]
-
-    def hold(self, ones: Ints, others: Ints) -> Mask:
-        """For each of ``ones`` whether it makes a pair with its neighbour in ``others``."""
-        asked = self._as_one(ones, others)
-        found = np.append(self._pairs, -NEVER)[np.searchsorted(self._pairs, asked)]
-        return np.asarray((found == asked) & (others + 1 < self._width))
-
-
-class _Visits:
+class Visits:
     """When each consumer was handed a message of each queue, so that it was there."""
 
     def __init__(self, events: Index, deliveries: Ints, queues: Ints) -> None:
@@ -102,27 +71,28 @@ class Lines:
         placed_ones = placed(events, skew, signs)
         self._of_failures = _with_failures(events, signs, *placed_ones)
         self.circumstances, self.moments = self._of_failures if recovers else placed_ones
-        self._interruptions = Interruptions(self.circumstances)
+        self._interruptions = Interruptions(self.circumstances, signs)
         self.lanes = _lanes(events, signs)
         self.broken = events.errs == 1
         self.producers = events.sender_of
         sends = events.sends
-        self.senders = _Pairs(events.message[sends], events.process[sends])
+        self.senders = Pairs(events.message[sends], events.process[sends])
         self.queues, self.modes, self.deliveries = events.queue_of, events.mode_of, events.deliveries
-        self._visits = _Visits(events, self.deliveries, self.queues)
-        self.handed = _Pairs(events.message[self.deliveries], events.process[self.deliveries])
+        self.visits = Visits(events, self.deliveries, self.queues)
+        self.handed = Pairs(events.message[self.deliveries], events.process[self.deliveries])
         self.processed_too_often = self._processed_too_often()
         self.by_workers = self._by_workers()
         self._failed = self._next_of(self.deliveries, events.places(Event.FAILED))
         process, queue, _ = distinct_pairs(events.process[self.deliveries], events.queue[self.deliveries] + 1)
-        self._consumers = np.roll(np.bincount(self._visits.queue + 1, minlength=events.count_of("queue") + 1), -1)
+        self.consumers = np.roll(np.bincount(self.visits.queue + 1, minlength=events.count_of("queue") + 1), -1)
         """For each queue, and for none, how many processes consumed from it."""
-        self._consumers_of, self._queues_of = _Pairs(queue - 1, process), _Pairs(process, queue - 1)
+        self.consumers_of, self.queues_of = Pairs(queue - 1, process), Pairs(process, queue - 1)
         ended = events.places(*_GIVING_BACK)
         busy = events.process[np.concatenate([self.deliveries, sends])]
         self.prepared = _prepared(events)
-        hit = frozenset[int]().union(*(each.hit for each in self.circumstances))
-        self._idle = frozenset({*events.process[ended].tolist(), *hit}.difference(busy.tolist()))
+        hit = self.circumstances.process[self.circumstances.sure]
+        self.idle: Ints = np.setdiff1d(np.concatenate([events.process[ended], hit]), busy)
+        """The processes that did nothing, and may have consumed from any queue."""
 
     def _by_workers(self) -> Ints:
         """The rows where a process says of a message that it is processed that was handed to others alone."""
@@ -165,37 +135,6 @@ class Lines:
         own, other = which[: len(deliveries)], which[len(deliveries) :]
         return _next_with(other, rows, own, deliveries)
 
-    def handed_to(self, messages: Ints, processes: Collection[int]) -> tuple[Ints, Ints]:
-        """Which of ``messages`` was ever handed to which of ``processes``: the places of the messages, and who."""
-        return self.handed.among(messages, processes)
-
-    def sent_by(self, messages: Ints, process: int) -> tuple[Ints, Ints]:
-        """Those of ``messages`` that ``process`` sent, and for each how many processes did."""
-        its = messages[self.senders.hold(messages, np.full(len(messages), process))]
-        return its, np.bincount(self.senders.of(its)[0], minlength=len(its))
-
-    def beside(self, messages: Ints, processes: Collection[int]) -> tuple[Ints, Ints]:
-        """Which of ``processes`` consume beside those who were handed a message, if the consumers of its queue are few.
-
-        These are the places of the messages, and who.
-        """
-        few = np.flatnonzero(self._consumers[self.queues[messages]] <= _FEW_CONSUMERS)
-        place, process = self._consumers_of.among(self.queues[messages[few]], processes)
-        others = ~self.handed.hold(messages[few[place]], process)
-        return few[place[others]], process[others]
-
-    def suspected_beside(self, messages: Ints, processes: Collection[int]) -> Ints:
-        """How many of ``processes`` may have consumed from the queue of each of ``messages``, and were not handed it.
-
-        Who did nothing else may have consumed anywhere.
-        """
-        queues, idle = self.queues[messages], len(self._idle.intersection(processes))
-        place, process = self.handed_to(messages, processes)
-        handed = place[self._consumers_of.hold(queues[place], process)]
-        consumed = np.sort(self._queues_of.of(np.array([*processes], np.int64))[1])
-        consuming = np.searchsorted(consumed, queues, side="right") - np.searchsorted(consumed, queues)
-        return np.asarray(consuming - np.bincount(handed, minlength=len(messages)) + idle, np.int64)
-
     def of_pairs(self, first: Ints, second: Ints) -> Lines:
         """The same with pairs of messages for messages; both are of one queue and one mode.
 
@@ -203,42 +142,17 @@ class Lines:
         """
         this = copy.copy(self)
         this.producers = np.where(self.producers[first] == self.producers[second], self.producers[first], NOBODY)
-        this.senders = _Pairs(np.arange(len(first)), this.producers)
+        this.senders = Pairs(np.arange(len(first)), this.producers)
         this.queues, this.modes = self.queues[first], self.modes[first]
         pairs, processes = zip(*(self.handed.of(its) for its in (first, second)), strict=True)
-        this.handed = _Pairs(np.concatenate(pairs), np.concatenate(processes))
+        this.handed = Pairs(np.concatenate(pairs), np.concatenate(processes))
         this.prepared = np.concatenate([self.prepared[first], self.prepared[second]], axis=1)
         this.circumstances, this.moments = self._of_failures
         return this
 
-    def untouched(self, messages: Ints, row: int) -> Mask:
-        """Which of ``messages`` are then in a prepared transaction, which outlives whatever befalls its session."""
-        spans = self.prepared[messages]
-        return np.asarray(((spans[..., 0] < row) & (row < spans[..., 1])).any(axis=1))
-
-    def away_until(self, each: Circumstance) -> Ints:
-        """For each queue, and for none, until when a consumer may have been away that ``each`` hit.
-
-        It is back when it is handed a message of the queue; who never is, may be away to the end.
-        """
-        events = self.events
-        found = np.full(events.count_of("queue") + 1, -NEVER, np.int64)
-        if not each.takes_away:
-            return found
-        of_the_broker = each.sign.of is Of.ALL
-        hit = each.hit | each.suspected
-        if of_the_broker or each.unheard or hit & self._idle:
-            found[:] = NEVER
-        chosen = slice(None) if of_the_broker else np.isin(self._visits.process, list(hit))
-        queue, back = self._visits.queue[chosen], self._visits.next_after(each.high)[chosen]
-        if of_the_broker:
-            found[queue] = -NEVER
-        np.maximum.at(found, queue, back)
-        return found
-
     def consumers_beside(self, message: int, known: Collection[int]) -> tuple[int, ...]:
         """The processes that consumed from the queue of ``message``, but those that are ``known``."""
-        _, consumers = self._consumers_of.of(self.queues[[message]])
+        _, consumers = self.consumers_of.of(self.queues[[message]])
         return tuple(process for process in consumers.tolist() if process not in known)
 
     def has_consumers_beside(self, tokens: Tokens) -> Mask:
@@ -249,16 +163,16 @@ class Lines:
         of_one = tokens.where(tokens.process >= 0)
         message, _, _ = distinct_pairs(of_one.message, of_one.process)
         told = np.bincount(message, minlength=len(self.queues))
-        return np.asarray(np.maximum(told, 1) < self._consumers[self.queues])
+        return np.asarray(np.maximum(told, 1) < self.consumers[self.queues])
 
     def may_be_shared(self) -> Mask:
         """Which queues, and whether none, may have several: also those that did nothing, and of whom no line tells."""
-        unheard = any(each.unheard for each in self.circumstances)
-        return np.asarray(self._consumers + len(self._idle) + unheard > 1)
+        unheard = self.circumstances.unheard.any()
+        return np.asarray(self.consumers + len(self.idle) + unheard > 1)
 
     def compete(self) -> bool:
         """Whether some queue has several consumers."""
-        return bool((self._consumers > 1).any())
+        return bool((self.consumers > 1).any())
 
     def of_messages(self) -> Tokens:
         """The tokens of the lines that name a message, or cover it."""
@@ -300,11 +214,11 @@ class Lines:
     def tokens(
         message: Codes,
         row: Ints | int,
-        sign: int,
+        sign: Ints | int,
         process: Codes | int = NOBODY,
         certainty: Ints | int = Certainty.CERTAIN,
     ) -> Tokens:
-        """One token of the ``sign`` of that code for each of ``message``."""
+        """One token for each of ``message``, of the ``sign`` of that code."""
         columns = (np.asarray(each, np.int64) for each in (message, row, sign, process, certainty))
         return Tokens(*(np.broadcast_to(each, (len(message),)) for each in columns))
 
@@ -421,32 +335,24 @@ class Lines:
 
 
 def _with_failures(
-    events: Index, signs: Signs, found: tuple[Circumstance, ...], moments: Moments
-) -> tuple[tuple[Circumstance, ...], Moments]:
+    events: Index, signs: Signs, found: Circumstances, moments: Moments
+) -> tuple[Circumstances, Moments]:
     """What happened around messages where a listener that fails may have its whole session started over."""
     rows = events.places(Event.FAILED)
     rows = rows[events.outcome[rows] == ABSENT]  # an outcome is said by an application, and no exception of a listener
     high = moments.high.copy()
-    high[rows] = _neighbours(events)[1][rows]
-    failures = (
-        Circumstance(
-            row=row,
-            sign=signs.rows[signs.code(Event.RECOVER.value)],
-            low=int(moments.low[row]),
-            high=int(high[row]),
-            suspected=frozenset({int(events.process[row])}),
-        )
-        for row in rows.tolist()
-    )
-    return tuple(sorted((*found, *failures), key=lambda each: each.row)), Moments(moments.low, high)
+    high[rows] = neighbours(events)[1][rows]
+    when, code = (moments.low[rows], high[rows]), signs.code(Event.RECOVER.value)
+    failures = Circumstances.of_rows(rows, code, when, events.process[rows], sure=np.zeros(len(rows), np.int64))
+    return Circumstances.joined([found, failures]), Moments(moments.low, high)
 
 
 def _prepared(events: Index) -> Ints:
     """For each message from and to which rows it was in a prepared transaction: sent in one, and consumed in one."""
-    found = np.zeros((events.count_of("message"), 2, 2), np.int64)
-    if not len(events.places(Event.PREPARE, Event.PREPARED)):
-        return found
     begins, ends = events.places(Event.PREPARE, Event.PREPARED), events.places(*_ENDED)
+    found = np.zeros((events.count_of("message"), 2 if len(begins) else 0, 2), np.int64)
+    if not len(begins):
+        return found
     for side, kinds in enumerate(((Event.SEND, Event.RESEND), (Event.DELIVERED,))):
         rows = events.inside(*kinds)
         begin, end = (events.until(rows, transaction=acts) for acts in (begins, ends))
@@ -465,31 +371,28 @@ def _next_with(keys: Ints, rows: Ints, wanted: Ints, after: Ints) -> Ints:
 
 def _moments(events: Index, signs: Signs, skew: int) -> Moments:
     """When each row happened: as long before as ``skew`` may hide, so that no order between clocks is too certain."""
-    before, after = _neighbours(events)
+    before, after = neighbours(events)
     calls, late = (_written(events, signs, when) for when in (When.BEFORE, When.LATE))
     closes, broken = events.event == event_code(Event.CLOSE), _broken(events)
-    before = np.where(broken, _last_answers(events), before)
+    before = np.where(broken, last_answers(events), before)
     low = np.where(closes, np.maximum(before, events.t - EFFECT), events.t)
     low = np.where(late, ANY_TIME, low - skew)
     return Moments(low, np.where(calls | closes & ~broken, after, events.t))
 
 
-def placed(events: Index, skew: int, signs: Signs) -> tuple[tuple[Circumstance, ...], Moments]:
+def placed(events: Index, skew: int, signs: Signs) -> tuple[Circumstances, Moments]:
     """What happened around the messages, and when each row happened: a fault, between its line and its repair.
 
     What a client reads when the broker is dead already had arrived before: others may have noticed by then.
     """
     moments = _moments(events, signs, skew)
     found = circumstances(events, signs, moments.low, moments.high)
-    rows = [each.row for each in found]
-    moments.low[rows] = [each.low - skew for each in found]
-    moments.high[rows] = [each.high for each in found]
+    moments.low[found.row], moments.high[found.row] = found.low - skew, found.high
     read = events.places(Event.DELIVERED, *_FROM_THE_BROKER)
-    for each in found:
-        if each.sign.of is Of.ALL:
-            since = np.searchsorted(events.t[read], [each.low, each.low + EFFECT], side="right")
-            late = read[slice(*since)]
-            moments.low[late] = np.minimum(moments.low[late], each.low - skew)
+    for low in found.low[np.isin(found.sign, signs.those(lambda row: row.of is Of.ALL))].tolist():
+        since = np.searchsorted(events.t[read], [low, low + EFFECT], side="right")
+        late = read[slice(*since)]
+        moments.low[late] = np.minimum(moments.low[late], low - skew)
     return found, moments
 
 
@@ -508,14 +411,14 @@ def _lanes(events: Index, signs: Signs) -> Ints:
     So has a connection that broke before the last lines of its process.
     """
     lanes = events.process.astype(np.int64)
-    told_late = np.flatnonzero(_broken(events) & (_last_answers(events) < _neighbours(events)[0]))
+    told_late = np.flatnonzero(_broken(events) & (last_answers(events) < neighbours(events)[0]))
     late = np.flatnonzero(_written(events, signs, When.LATE))
     alone = np.concatenate([events.places(Event.FAULT), late, told_late])
     lanes[alone] = events.count_of("process") + np.arange(len(alone))
     return lanes
 
 
-def _neighbours(events: Index) -> tuple[Ints, Ints]:
+def neighbours(events: Events) -> tuple[Ints, Ints]:
     """For each row the time of the row before and after it of the same process."""
     order = np.argsort(events.process, kind="stable")
     process, t = events.process[order], events.t[order]
@@ -531,7 +434,7 @@ def _broken(events: Index) -> Mask:
     return np.asarray((events.event == event_code(Event.CLOSE)) & (events.errs == 1))
 
 
-def _last_answers(events: Index) -> Ints:
+def last_answers(events: Events) -> Ints:
     """For each row the time of the last row before it of the same process that shows that the broker was there.
 
     What is handed over may have waited in the library.

@@ -8,7 +8,7 @@ of their intervals, become a number that equal lives share.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from enum import IntFlag
 from typing import Final
 
@@ -21,10 +21,11 @@ from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE
 from ackfsm.history_format import Event
 from ackfsm.tables import Certainty, Side
+from ackfsm.verify.conformance.around import Lifetimes, around
 from ackfsm.verify.conformance.life import Heard, Life
 from ackfsm.verify.conformance.lines import ANY_TIME, Lines, Moments
 from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_pairs, until_the_last
-from ackfsm.verify.context.circumstances import Circumstance
+from ackfsm.verify.context.circumstances import Circumstances
 from ackfsm.verify.context.signs import Sign, Signs
 
 __all__ = ["Facts", "Lived", "Lives", "Recorded", "signs_around"]
@@ -216,7 +217,7 @@ class Recorded:
 
         That is one of the orders in which they may have happened.
         """
-        tokens = Tokens.joined([self._tokens, *self._around(np.unique(self._tokens.message), self._end)])
+        tokens = Tokens.joined([self._tokens, self._around(self._tokens, self._end)])
         moment = tokens.message * np.int64(len(self._lines.events) + 1) + tokens.row
         sign = tokens.sign % len(self._lines.signs)
         kind = sign * np.int64(1 << 32) + tokens.process
@@ -230,11 +231,18 @@ class Recorded:
         """
         tokens = self._tokens.where(np.isin(self._tokens.message, messages))
         end = np.full_like(self._end, NEVER) if to_the_end else self._end
-        tokens = Tokens.joined([tokens, *self._around(np.unique(tokens.message), end, with_absences=to_the_end)])
+        tokens = Tokens.joined([tokens, self._around(tokens, end, with_absences=to_the_end)])
         high = self._lines.moments.high[tokens.row]
         sign = tokens.sign % len(self._lines.signs)
         keys = (tokens.process, sign, tokens.row, high, tokens.message)
         return self._grouped(tokens.where(np.lexsort(keys)), loosely=True)
+
+    def _around(self, tokens: Tokens, end: Ints, *, with_absences: bool = False) -> Tokens:
+        """What happened around the messages of ``tokens``, each of which ends as ``end`` says."""
+        told = np.zeros(len(end), np.bool_)
+        told[tokens.message] = True
+        lived = Lifetimes(np.flatnonzero(told), self._begin[told], end[told])
+        return around(self._lines, lived, names_all=self._names_all, with_absences=with_absences)
 
     def _grouped(self, tokens: Tokens, *, loosely: bool = False) -> Lives:
         facts = self.facts
@@ -242,66 +250,14 @@ class Recorded:
             facts = facts | self._lines.has_consumers_beside(tokens) * int(Facts.BESIDE)
         return _grouped(merged(tokens, self._lines.signs), self._lines, facts, loosely=loosely)
 
-    def _around(self, messages: Ints, end: Ints, *, with_absences: bool = False) -> Iterator[Tokens]:
-        """The circumstances of ``messages``, each of which ends as ``end`` says.
 
-        With ``with_absences`` also those of before, after which some consumer of their queue was not seen back.
-        """
-        messages = messages[np.argsort(self._begin[messages], kind="stable")]
-        begin = self._begin[messages]
-        latest = np.maximum.accumulate(end[messages]) if len(messages) else end[messages]
-        for each in self._lines.circumstances:
-            lasting = slice(np.searchsorted(latest, each.low), np.searchsorted(begin, each.high, side="right"))
-            alive = messages[lasting][end[messages[lasting]] >= each.low]
-            if with_absences:
-                sent_later = messages[lasting.stop :]
-                away = self._lines.away_until(each)[self._lines.queues[sent_later]]
-                alive = np.concatenate([alive, sent_later[self._begin[sent_later] <= away]])
-            if each.queue != ABSENT:
-                alive = alive[self._lines.queues[alive] == each.queue]
-            alive = alive[~self._lines.untouched(alive, each.row)]
-            if len(alive):
-                yield from self._befell(each, alive)
-
-    def _befell(self, each: Circumstance, alive: Ints) -> Iterator[Tokens]:
-        lines, code = self._lines, self._lines.signs.code(each.sign.name)
-        if each.sign.side is Side.BROKER:
-            yield lines.tokens(alive, each.row, code)
-        elif each.sign.side is Side.CONSUMER:
-            yield from self._befell_consumers(each, alive, code)
-        else:
-            for process in each.hit | each.suspected:
-                mine, senders = lines.sent_by(alive, process)
-                sure = (senders == 1) & (process in each.hit)
-                yield lines.tokens(mine, each.row, code, certainty=np.where(sure, Certainty.CERTAIN, Certainty.PERHAPS))
-
-    def _befell_consumers(self, each: Circumstance, alive: Ints, code: int) -> Iterator[Tokens]:
-        """Those who were handed a message, then others of its queue, by name where that is asked and they are few."""
-        lines = self._lines
-        sure = frozenset[int]() if each.sign.gives_back else each.hit
-        elsewhere = np.full(len(alive), each.unheard)
-        for certainty, suspects in (
-            (Certainty.CERTAIN, sure),
-            (Certainty.PERHAPS, (each.hit | each.suspected).difference(sure)),
-        ):
-            handed, process = lines.handed_to(alive, suspects)
-            yield lines.tokens(alive[handed], each.row, code, process, certainty)
-            named, process = lines.beside(alive, suspects) if self._names_all else _NO_PAIRS
-            yield lines.tokens(alive[named], each.row, code, process, Certainty.PERHAPS)
-            elsewhere |= lines.suspected_beside(alive, suspects) > np.bincount(named, minlength=len(alive))
-        yield lines.tokens(alive[elsewhere], each.row, code, OTHERS, Certainty.PERHAPS)
-
-
-_NO_PAIRS: Final = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
-def signs_around(found: Collection[Circumstance]) -> tuple[Sign, ...]:
+def signs_around(found: Circumstances, signs: Signs) -> tuple[Sign, ...]:
     """The signs that these circumstances may be to a message that was handed to one consumer.
 
     Those that only perhaps befell it are left out: they take nothing away from what is believed of it.
     """
-    rows = {each.sign.name: each.sign for each in found}
-    return tuple(Sign(name, int(row.side is Side.CONSUMER)) for name, row in sorted(rows.items()))
+    rows = sorted((signs.rows[code] for code in np.unique(found.sign).tolist()), key=lambda row: row.name)
+    return tuple(Sign(row.name, int(row.side is Side.CONSUMER)) for row in rows)
 
 
 def _facts(events: Index, tokens: Tokens, silent: Collection[int], signs: Signs) -> Ints:

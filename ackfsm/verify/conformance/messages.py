@@ -205,9 +205,9 @@ class Conformance:
         lives = self._parts[int(self._part[messages[0]])].lives
         return lives.rows(self._place[messages], np.full(len(messages), place))
 
-    def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
+    def settled(self, message: int, circumstances: Collection[Sign], *, befallen: bool) -> bool:
         """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
-        return self._parts[0].judge.settled(self.of(message)[1], circumstances)
+        return self._parts[0].judge.settled(self.of(message)[1], circumstances, befallen=befallen)
 
 
 def conformance(
@@ -367,17 +367,20 @@ class Judge:
             else:
                 groups += group[: len(group) // 2], group[len(group) // 2 :]
 
-    def settled(self, lived: Lived, circumstances: Collection[Sign]) -> bool:
-        """Whether ``lived``, without what happened around it, is a run of the model whatever of these signs follows.
+    def settled(self, lived: Lived, circumstances: Collection[Sign], *, befallen: bool) -> bool:
+        """Whether ``lived`` is a run of the model whatever of these signs follows.
 
-        That is asked of its own consumer alone, and with others of whom nobody knows whether they had the message.
+        If it was not ``befallen`` by anything, what happened around it is left out.  That is asked of its own consumers
+        alone, and with others of whom nobody knows whether they had the message.
         """
-        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in self._recording.around)
+        around = frozenset[str]() if befallen else self._recording.around
+        own = tuple(heard for heard in lived.life.heard if heard.sign.name not in around)
         followed = dataclasses.replace(lived.life, heard=(*own, *(Heard(sign, 0) for sign in circumstances)))
-        consumers = tuple(each for each in lived.consumers if each != OTHERS)
+        consumers = tuple(each for each in lived.consumers if befallen or each != OTHERS)
         alone = dataclasses.replace(lived, life=followed, consumers=consumers)
+        both = (alone,) if OTHERS in consumers else (alone, alone.with_others())
         try:
-            return all(self._settled(its, len(own)) for its in (alone, alone.with_others()))
+            return all(self._settled(its, len(own)) for its in both)
         except TooManyStatesError:
             return False
 

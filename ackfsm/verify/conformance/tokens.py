@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history.joins import NONE
+from ackfsm.history.joins import NONE, members_of
 from ackfsm.tables import Certainty, Of
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Signs
 
@@ -18,7 +18,6 @@ __all__ = [
     "OTHERS",
     "Tokens",
     "doubted",
-    "members_of",
     "merged",
     "of_pairs",
     "until_the_last",
@@ -59,14 +58,6 @@ class Tokens:
         """All of ``parts``, one after the other."""
         fields = [field.name for field in dataclasses.fields(Tokens)]
         return Tokens(*(np.concatenate([getattr(part, name) for part in parts]) for name in fields))
-
-
-def members_of(message: Ints, its: Ints) -> tuple[Ints, Ints]:
-    """All places where ``message``, which is ascending, has one of ``its``: the number of that one, and the places."""
-    begin, end = (np.searchsorted(message, its, side=side) for side in ("left", "right"))
-    length = end - begin
-    start = np.cumsum(length) - length
-    return np.repeat(np.arange(len(its)), length), np.arange(length.sum()) + np.repeat(begin - start, length)
 
 
 def of_pairs(tokens: Tokens, first: Ints, second: Ints, signs: Signs) -> Tokens:

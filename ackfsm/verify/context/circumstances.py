@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from ackfsm.tables import Of, Side, SignRow
 from ackfsm.terms import Fault
 from ackfsm.verify.context.signs import Signs, lines_of
 
-__all__ = ["EFFECT", "Circumstance", "Interruptions", "circumstances"]
+__all__ = ["EFFECT", "Circumstances", "Interruptions", "circumstances", "takes_away"]
 
 EFFECT: Final = 10**9
 """Nanoseconds.  So long after its line a fault may have its effect on what clients read, and longer until it is
@@ -31,89 +31,145 @@ OF_CONSUMERS: Final = frozenset({Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS}
 OF_PRODUCERS: Final = frozenset({Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS})
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Circumstance:
-    """Something that befell a process, or the broker.
+@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Circumstances:
+    """What befell processes, or the broker, in the order of the rows that tell it: one entry each.
 
     Attributes:
         row: the row of the events that tells it.
-        sign: what it is to a message.
-        low, high: it happened in this time.
-        hit: the processes that it certainly hit; none if it is the broker's.
-        suspected: the processes that it may have hit.
+        sign: the code of what it is to a message.
+        low, high: it happened in this time (nanoseconds).
         queue: the only queue that it concerns, :data:`ABSENT` if it is any.
         unheard: whether it may have hit a consumer of whom no line tells.
+        whose, process: the circumstances that may have hit a process, and that process: one entry for each pair.
+        sure: whether it certainly did.
     """
 
-    row: int
-    sign: SignRow
-    low: int
-    high: int
-    hit: frozenset[int] = frozenset()
-    suspected: frozenset[int] = frozenset()
-    queue: int = ABSENT
-    unheard: bool = False
+    row: Ints
+    sign: Ints
+    low: Ints
+    high: Ints
+    queue: Ints
+    unheard: Mask
+    whose: Ints
+    process: Ints
+    sure: Mask
 
-    @property
-    def takes_away(self) -> bool:
-        """Whether a consumer has to come back after it: a fault, or the end of its session."""
-        return not self.sign.gives_back or (self.sign.line == Event.CLOSE and self.sign.of is Of.SESSION)
+    def __len__(self) -> int:
+        return len(self.row)
 
-
-def circumstances(events: Index, signs: Signs, low: Ints, high: Ints) -> tuple[Circumstance, ...]:
-    """All that ``events`` tell, in the order of their rows; ``low`` and ``high`` say when a row happened."""
-    rows = [row for row in signs.rows if row.only is None and row.of is not Of.UNTOLD and row.is_around]
-    ends = (each for row in rows if row.line != Event.FAULT for each in _ends(events, row, low, high))
-    faults = _faults(events, [row for row in rows if row.line == Event.FAULT])
-    return tuple(sorted((*faults, *ends), key=lambda each: each.row))
-
-
-def _ends(events: Index, sign: SignRow, low: Ints, high: Ints) -> Iterator[Circumstance]:
-    """What ends a session, or gives back what its application has not seen."""
-    for row in lines_of(events, sign).tolist():
-        yield Circumstance(
-            row=row,
-            sign=sign,
-            low=int(low[row]),
-            high=int(high[row]),
-            hit=frozenset({int(events.process[row])}),
-            queue=int(events.queue[row]) if sign.of is Of.CONSUMER else ABSENT,
+    @classmethod
+    def joined(cls, parts: Sequence[Circumstances]) -> Circumstances:
+        """All of ``parts``, which are one or more, in order."""
+        begin = np.cumsum([0, *map(len, parts)])
+        moved = [dataclasses.replace(part, whose=part.whose + first) for part, first in zip(parts, begin, strict=False)]
+        columns = {
+            field.name: np.concatenate([getattr(part, field.name) for part in moved])
+            for field in dataclasses.fields(cls)
+        }
+        order = np.argsort(columns["row"], kind="stable")
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        found = cls(**columns)
+        return cls(
+            **{name: column[order] for name, column in columns.items() if name not in _OF_PROCESSES},
+            whose=rank[found.whose],
+            process=found.process,
+            sure=found.sure,
         )
 
+    @classmethod
+    def of_rows(cls, row: Ints, sign: int, moments: tuple[Ints, Ints], process: Ints, **more: Ints) -> Circumstances:
+        """One for each ``row``, of which the ``moments`` say when it happened, and which tells of one ``process``.
 
-def _faults(events: Index, signs: Sequence[SignRow]) -> Iterator[Circumstance]:
+        ``more`` is the queue that it concerns, and whether it is ``sure`` that it hit the process.
+        """
+        count = len(row)
+        return cls(
+            row=row,
+            sign=np.full(count, sign),
+            low=moments[0],
+            high=moments[1],
+            queue=more.get("queue", np.full(count, ABSENT, np.int64)),
+            unheard=np.zeros(count, np.bool_),
+            whose=np.arange(count),
+            process=process.astype(np.int64),
+            sure=np.asarray(more.get("sure", np.ones(count)), np.bool_),
+        )
+
+    def during(self, low: Ints, high: Ints) -> Circumstances:
+        """The same at other times."""
+        return dataclasses.replace(self, low=low, high=high)
+
+
+_OF_PROCESSES: Final = ("whose", "process", "sure")
+
+
+def takes_away(sign: SignRow) -> bool:
+    """Whether a consumer has to come back after a circumstance: a fault, or the end of its session."""
+    return not sign.gives_back or (sign.line == Event.CLOSE and sign.of is Of.SESSION)
+
+
+def circumstances(events: Index, signs: Signs, low: Ints, high: Ints) -> Circumstances:
+    """All that ``events`` tell; ``low`` and ``high`` say when a row happened."""
+    codes = signs.those(lambda row: row.only is None and row.of is not Of.UNTOLD and row.is_around)
+    ends = [_ends(events, signs, code, low, high) for code in codes if signs.rows[code].line != Event.FAULT]
+    return Circumstances.joined([_faults(events, signs, codes), *ends])
+
+
+def _ends(events: Index, signs: Signs, code: int, low: Ints, high: Ints) -> Circumstances:
+    """What ends a session, or gives back what its application has not seen."""
+    rows = lines_of(events, signs.rows[code])
+    queue = {"queue": events.queue[rows].astype(np.int64)} if signs.rows[code].of is Of.CONSUMER else {}
+    return Circumstances.of_rows(rows, code, (low[rows], high[rows]), events.process[rows], **queue)
+
+
+def _faults(events: Index, signs: Signs, codes: Sequence[int]) -> Circumstances:
     """What faults befell; an answer that did not come may have gone with its connection."""
-    clients = _Clients(events) if events.outages else None
-    failed = frozenset(events.timeouts[0].tolist())
+    found, hit = list[tuple[int, int, int, int, int, bool]](), list[tuple[int, int, bool]]()
+    for entry, certain, perhaps in _hits(events, signs, codes) if events.outages else ():
+        hit += [(len(found), each, True) for each in certain]
+        hit += [(len(found), each, False) for each in perhaps - certain]
+        found.append(entry)
+    row, sign, low, high, queue, unheard = np.array(found, np.int64).reshape(-1, 6).T
+    whose, process, sure = np.array(hit, np.int64).reshape(-1, 3).T
+    return Circumstances(
+        row=row,
+        sign=sign,
+        low=low,
+        high=high,
+        queue=queue,
+        unheard=unheard.astype(np.bool_),
+        whose=whose,
+        process=process,
+        sure=sure.astype(np.bool_),
+    )
+
+
+def _hits(
+    events: Index, signs: Signs, codes: Sequence[int]
+) -> Iterator[tuple[tuple[int, int, int, int, int, bool], frozenset[int], frozenset[int]]]:
+    """The entries of faults, as :class:`Circumstances` has them, and the processes that each did or may have hit."""
+    clients, failed = _Clients(events), frozenset(events.timeouts[0].tolist())
     for each, repair in events.outages:
         row, of_a_call = each.moment[0], each.fault == ACKNOWLEDGE_TIMEOUT
-        its = [sign for sign in signs if each.fault in sign.fields["fault"]]
-        if not its or clients is None or (of_a_call and row not in failed):
+        its = [code for code in codes if each.fault in signs.rows[code].fields.get("fault", ())]
+        if not its or (of_a_call and row not in failed):
             continue
         low = int(events.t[row])
         repaired = int(events.t[repair.moment[0]]) if repair else low + EFFECT
-        whose = next(sign.side for sign in its if sign.name == each.fault)
+        whose = next(signs.rows[code].side for code in its if signs.names[code] == each.fault)
         certain = frozenset[int]() if of_a_call or whose is Side.BROKER else each.victims
         suspected = frozenset[int]()
         if whose is not Side.BROKER and not certain:
             suspected = each.victims or clients.suspected(whose, low, repaired)
         unheard = whose is Side.CONSUMER and not each.victims and not clients.lost(whose, low, repaired)
-        for sign in its:
-            there = clients.everybody(sign.side)
-            own = sign.side is whose
-            hit = certain if own else certain & there
-            perhaps = suspected if own else suspected & there
+        for code in its:
+            own, there = signs.rows[code].side is whose, clients.everybody(signs.rows[code].side)
+            hit, perhaps = (certain, suspected) if own else (certain & there, suspected & there)
             if own or hit or perhaps:
-                yield Circumstance(
-                    row=row,
-                    sign=sign,
-                    low=low,
-                    high=max(repaired, low + EFFECT),
-                    hit=hit,
-                    suspected=perhaps,
-                    queue=each.queue if own else ABSENT,
-                    unheard=unheard and own,
-                )
+                queue = each.queue if own else ABSENT
+                yield (row, code, low, max(repaired, low + EFFECT), queue, unheard and own), hit, perhaps
 
 
 class _Clients:
@@ -165,20 +221,24 @@ class _Clients:
             yield int(events.process[row]), int(events.t[row]), int(events.t[following[row]])
 
 
-_EVERYBODY = NONE
-
-
 class Interruptions:
     """The times in which a fault, a broken connection or an act of the application may have hit each process."""
 
-    def __init__(self, found: Iterable[Circumstance]) -> None:
+    def __init__(self, found: Circumstances, signs: Signs) -> None:
         """``found`` is what happened; faults of producers take nothing away from consumers."""
-        spans: dict[int, list[tuple[int, int]]] = {}
-        for each in found:
-            if each.sign.side is not Side.PRODUCER:
-                for process in each.hit | each.suspected or {_EVERYBODY}:
-                    spans.setdefault(process, []).append((each.low, each.high))
-        self._spans = {process: _by_begin(its) for process, its in spans.items()}
+        ours = ~np.isin(found.sign, signs.those(lambda row: row.side is Side.PRODUCER))
+        of_all = np.flatnonzero(ours & (np.bincount(found.whose, minlength=len(found)) == 0))
+        hits = ours[found.whose]
+        whose = np.concatenate([of_all, found.whose[hits]])
+        process = np.concatenate([np.full(len(of_all), _EVERYBODY), found.process[hits]])
+        order = np.lexsort((found.high[whose], found.low[whose], process))
+        starts = np.flatnonzero(np.diff(process[order], prepend=_EVERYBODY - 1))
+        spans = np.split(whose[order], starts[1:]) if len(order) else []
+        self._spans = {
+            who: (found.low[its], np.maximum.accumulate(found.high[its]))
+            for who, its in zip(process[order][starts].tolist(), spans, strict=True)
+        }
+        """By process the begins of the spans, ascending, and for each the latest end of those that begin no later."""
 
     def between(self, process: Ints, begin: Ints, end: Ints) -> Mask:
         """For each ``process`` whether something may have hit it after ``begin`` and before ``end`` (nanoseconds)."""
@@ -190,7 +250,4 @@ class Interruptions:
         return found
 
 
-def _by_begin(spans: list[tuple[int, int]]) -> tuple[Ints, Ints]:
-    """The begins of ``spans``, ascending, and for each the latest end of those that begin no later."""
-    low, high = np.array(sorted(spans), np.int64).T
-    return low, np.maximum.accumulate(high)
+_EVERYBODY: Final = NONE

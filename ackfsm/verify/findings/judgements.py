@@ -245,7 +245,10 @@ class Judgements:
         """The pairs, two messages a row, that are no run of the model in the order of their lines."""
         return np.empty((0, 2), np.int64) if self.pairs is None else self.pairs.loose()
 
-    def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
-        """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
+    def settled(self, message: int, circumstances: Collection[Sign], *, befallen: bool) -> bool:
+        """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number.
+
+        That is asked of its life as it is if it was ``befallen`` by something, else without what happened around it.
+        """
         held = self.conformance
-        return held is not None and bool(held.held[message]) and held.settled(message, circumstances)
+        return held is not None and bool(held.held[message]) and held.settled(message, circumstances, befallen=befallen)

@@ -128,7 +128,7 @@ _DONE: Final = 2
 def goes_on(kind: Any, names: Any, stage: Any, members: Any) -> Any:
     """The stage of a clean transaction after a row of it, which may name a message; -1 if it is not clean."""
     if names:
-        return _OPEN if stage == _OPEN and kind in (_SEND, _DELIVERED, _PROCESSED) else -1
+        return _OPEN if stage == _OPEN and kind in (_SEND, _DELIVERED, _PROCESSED, _ACKNOWLEDGE) else -1
     if kind == _BEGIN:
         return _OPEN if stage == _OPEN and not members else -1
     if kind == _COMMIT:
@@ -185,7 +185,7 @@ def enters(  # noqa: PLR0913, PLR0917 - a row, and what is known of messages and
     ``lists`` on: twice the message, plus 1 if it was delivered; the next one stands in ``following``.
     """
     way = 0 if kind == _SEND else 1
-    if clean[its] and kind == _PROCESSED:
+    if clean[its] and kind in (_PROCESSED, _ACKNOWLEDGE):
         clean[its] = inside[m, 1] == its
     elif clean[its]:
         clean[its] = inside[m, way] < 0 and inside[m, 0] != its
@@ -268,6 +268,8 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
         kind = event[row]
         s = session[row]
         if scope[row] == _OF_SESSION and kind in (_ACKNOWLEDGE, _ACKNOWLEDGED) and not strange_session[s]:
+            if transaction[row] >= 0:
+                clean[transaction[row]] = 0
             if kind == _ACKNOWLEDGE:
                 its = called_in(s, waiting, other)
                 tally[s, 0] += 1

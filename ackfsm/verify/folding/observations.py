@@ -36,10 +36,17 @@ _MOST: Final = 1_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plain:
-    """What one message with a plain observation adds to the counters and ends, and what it is judged by."""
+    """What one message with a plain observation adds to the counters and ends.
+
+    Attributes:
+        configuration: what it is judged by.
+        counts: what it adds.
+        runs: whether it is a run of the model, in the order of its lines, with nothing happening around it.
+    """
 
     configuration: Configuration | None
     counts: Mapping[str, int]
+    runs: bool
 
 
 class Observations:
@@ -78,12 +85,15 @@ class Observations:
         """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
         return self._configurations.numbers(queues)
 
-    def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
-        """Whether an ``observation`` is plain, which the message has of which these ``rows`` of ``events`` tell."""
+    def examined(self, observation: int, events: Events, rows: Ints) -> Plain | None:
+        """What is known of an ``observation``, which the message has of which these ``rows`` of ``events`` tell.
+
+        ``None`` if it is not plain, whatever happens around the message.
+        """
         with self._lock:
             if observation not in self._known:
                 self._known[observation] = self._examined(events, rows) if len(self._known) < _MOST else None
-            return self._known[observation] is not None
+            return self._known[observation]
 
     def plain(self, observation: int) -> Plain:
         """What is known of an ``observation`` that is plain."""
@@ -99,7 +109,7 @@ class Observations:
         if not (_is_clean(rested, at_rest=True) and _is_clean(restless) and counts == _counts(restless)):
             return None
         its = rested.parts[0].findings if rested.parts else rested
-        return Plain(its.configuration, counts)
+        return Plain(its.configuration, counts, _runs(rested) and _runs(restless))
 
     def _findings(self, events: Events) -> Findings:
         history = History(path=Path(), header=None, events=events, unreadable=(), unreadable_count=0)
@@ -111,14 +121,19 @@ def _counts(findings: Findings) -> Mapping[str, int]:
 
 
 def _is_clean(findings: Findings, *, at_rest: bool = False) -> bool:
-    """Whether nothing was found; ``at_rest`` says that nothing may be open either.
-
-    The life must be a run in the order of its lines: other orders are possible only as far as the times leave them, and
-    these are not the same for all messages of one observation.
-    """
+    """Whether nothing was found; ``at_rest`` says that nothing may be open either."""
     for finding in findings.anomalies.values():
         if finding.found or finding.doubt or (at_rest and finding.unknown not in {None, UNCONFIGURED}):
             return False
+    return True
+
+
+def _runs(findings: Findings) -> bool:
+    """Whether the life is a run in the order of its lines.
+
+    Other orders are possible only as far as the times leave them, and these are not the same for all messages of one
+    observation.
+    """
     held = findings.explanation
     in_the_order_of_lines = held is None or held.searches == held.lives == 1
     return held is None or (in_the_order_of_lines and not held.contradicted and not held.undecided)

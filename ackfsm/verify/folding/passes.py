@@ -26,8 +26,8 @@ from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import History, no_event
 from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history.victims import refuse_impossible
-from ackfsm.history_format import VOCABULARY
-from ackfsm.tables import Specification
+from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.tables import Specification, When
 from ackfsm.terms import AckScope, Anomaly, Configuration, OutcomeScope
 from ackfsm.text import shown
 from ackfsm.verify.conformance.lines import placed
@@ -106,6 +106,7 @@ def _bounds(specification: Specification, configurations: Collection[Configurati
     windows = [window_of(specification, each) for each in configurations]
     prefetches = [prefetch_of(specification, each) for each in configurations]
     return Bounds(
+        calls=frozenset(Event(row.line) for row in specification.recording.signs.values() if row.when is When.BEFORE),
         window=min((each for each in windows if each is not None), default=None),
         prefetch=min((each.bound for each in prefetches if each is not None), default=None),
         exclusive=any(each.exclusive_consumer for each in configurations),
@@ -279,15 +280,23 @@ class Fold:
     ) -> None:
         """Pin the observations that what happens later might make strange."""
         signs = Signs(self._asked.specification.recording.signs.values())
-        around = signs_around(placed(Index.of(whole.events), self._skew, signs)[0])
+        around = signs_around(placed(Index.of(whole.events), self._skew, signs)[0], signs)
         if not around:
             return
         found, first = np.unique(observation, return_index=True)
-        counted = {each for some in summaries for each in some.observations.tolist()}
+        alone = {
+            each: by_itself
+            for some in summaries
+            for each, by_itself in zip(some.observations.tolist(), some.alone.tolist(), strict=True)
+        }
         unsettled = {
             each
             for each, place in zip(found.tolist(), first.tolist(), strict=True)
-            if each in counted and not any(its.settled(int(stands[place]), around) for its in whole.examined.judgements)
+            if each in alone
+            and not any(
+                its.settled(int(stands[place]), around, befallen=alone[each] != each)
+                for its in whole.examined.judgements
+            )
         }
         pins.observations(unsettled)
 
@@ -297,7 +306,7 @@ class Fold:
         events = sum(each.events for each in summaries)
         added: dict[Configuration | None, Counter[str]] = {}
         for each in summaries:
-            for observation, count in zip(each.observations.tolist(), each.counts.tolist(), strict=True):
+            for observation, count in zip(each.alone.tolist(), each.counts.tolist(), strict=True):
                 plain = self._observations.plain(observation)
                 its = added.setdefault(plain.configuration, Counter())
                 its.update({name: count * one for name, one in plain.counts.items()})

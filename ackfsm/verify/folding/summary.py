@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.arrays import Ints, Mask, mixed
 from ackfsm.history.clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time, event_code
 from ackfsm.history.gathered import Remark
@@ -30,7 +30,11 @@ from ackfsm.terms import AckScope
 from ackfsm.verify.context.circumstances import EFFECT, OF_MESSAGES
 from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.folding import kernel
+from ackfsm.verify.folding.befallen import ENDING, went_through
 from ackfsm.verify.folding.neighbours import Followed, Hashes, keep_neighbours
+
+if TYPE_CHECKING:
+    from ackfsm.verify.folding.observations import Plain
 
 __all__ = [
     "PREFETCH",
@@ -57,9 +61,6 @@ _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 _RARELY: Final = 50
 _LANES: Final = 1 << 12
-_ENDING: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
-"""What ends a session or a transaction, or starts it over."""
-
 _NO_SPAN: Final = np.array([NEVER, -NEVER], np.int64)
 
 WINDOW: Final = "window"
@@ -101,10 +102,12 @@ class Bounds:
     """How many sends and deliveries of a session may be open; ``None``: any number; and what lines tell of others.
 
     Attributes:
+        calls: the lines that are written before what they tell of happens.
         exclusive: whether a queue may be exclusive, so that its consumers have to do with each other.
         outcomes_up_to: whether what is given back gives back others.
     """
 
+    calls: frozenset[Event]
     window: int | None = None
     prefetch: int | None = None
     exclusive: bool = False
@@ -158,6 +161,7 @@ class Summary:
         events: how many it has.
         residue: what was kept; ``None`` of a chunk without events.
         observations, counts: of how many messages nothing was kept, by observation.
+        alone: for each of these what it is without what happened around those messages.
         messages: hashes of their ids, ascending.
         transactions: hashes of those of which messages may have been left out, ascending.
         pinned, pinned_as: hashes of the ids that stand for others, and the observation of each.
@@ -180,6 +184,7 @@ class Summary:
     residue: Residue | None
     observations: Hashes
     counts: Ints
+    alone: Hashes
     messages: Hashes
     transactions: Hashes
     pinned: Hashes
@@ -239,7 +244,7 @@ def intervals(events: Events, skew: int) -> Ints:
     was given back, at its moment.
     """
     found = []
-    for row in events.places(*_ENDING).tolist():
+    for row in events.places(*ENDING).tolist():
         t, broken = int(events.t[row]), events.errs[row] == 1
         found.append((t - EFFECT - skew, t + skew) if broken else (t, t))
     for fault, repair in Index.of(events).outages:
@@ -247,6 +252,15 @@ def intervals(events: Events, skew: int) -> Ints:
             t = int(events.t[fault.moment[0]])
             found.append((t, max(t + EFFECT, int(events.t[repair.moment[0]]) if repair else t) + skew))
     return np.array(sorted(set(found)), np.int64).reshape(-1, 2)
+
+
+def _overlaps(span: Ints, found: Ints) -> Mask:
+    """Which spans have a moment of one of the intervals ``found``, both one row each."""
+    if not len(found):
+        return np.zeros(len(span), np.bool_)
+    low, high = found[np.argsort(found[:, 0])].T
+    latest = np.append(-NEVER, np.maximum.accumulate(high))
+    return np.asarray(latest[np.searchsorted(low, span[:, 1], side="right")] >= span[:, 0])
 
 
 def strange_acts(events: Events) -> Mask:
@@ -309,8 +323,8 @@ class Known(Protocol):
     def holds(self) -> bool:
         """Whether messages are held to the model."""
 
-    def is_plain(self, observation: int, events: Events, rows: Ints) -> bool:
-        """Whether one is plain, given events and the rows of a message that has it."""
+    def examined(self, observation: int, events: Events, rows: Ints) -> Plain | None:
+        """What is known of one, given events and the rows of a message that has it; ``None`` if it is not plain."""
 
     def judged_by(self, queues: pa.Array) -> Ints:
         """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
@@ -338,6 +352,7 @@ def _empty(chunk: Chunk) -> Summary:
         residue=None,
         observations=_NO_HASHES,
         counts=np.empty(0, np.int64),
+        alone=_NO_HASHES,
         messages=_NO_HASHES,
         transactions=_NO_HASHES,
         pinned=_NO_HASHES,
@@ -372,12 +387,13 @@ class _Fold:
     def summary(self, estimated: int | None, *, binned: bool) -> Summary:
         events, count = self._events, self._events.count_of("message")
         hashes = hashes_of(events.names["message"])
-        seen, where, span, odd, went_on = self._followed(count)
-        avoided = np.concatenate(
-            [intervals(events, self._skew), np.array(self._pins.intervals, np.int64).reshape(-1, 2)]
-        )
+        alone, where, span, odd, went_on = self._followed(count)
+        avoided = np.array(self._pins.intervals, np.int64).reshape(-1, 2)
         plain = self._candidates(hashes, where, span, odd, avoided)
-        self._without_the_strange(plain, seen, where, went_on)
+        own = intervals(events, self._skew)
+        befallen = _overlaps(span, own)
+        self._without_the_strange(plain, alone, where, went_on, befallen)
+        seen = self._with_what_befell(plain, alone, where, befallen)
         rises = self._opened(plain, where)
         beside, beside_as = self._bounded(plain, seen, where, odd)
         marks = np.empty(len(events), np.uint8)
@@ -395,13 +411,14 @@ class _Fold:
             event: np.unique(events.session[where[left & (where[:, place] < 0), 1]])
             for event, place in ((Event.ACKNOWLEDGE, 4), (Event.ACKNOWLEDGED, 5))
         }
-        observations, counts = np.unique(seen[left], return_counts=True)
+        observations, first, counts = np.unique(seen[left], return_index=True, return_counts=True)
         return Summary(
             chunk=dataclasses.replace(self._chunk, events=None),
             events=len(events),
             residue=self._residue(marks),
             observations=observations,
             counts=counts,
+            alone=alone[left][first],
             messages=np.sort(hashes[left]),
             transactions=np.sort(self._of_transactions[self._clean]),
             pinned=hashes[stand],
@@ -409,7 +426,7 @@ class _Fold:
             neighbours=hashes[beside],
             neighbours_as=beside_as,
             hull=(int(span[left, 0].min()), int(span[left, 1].max())) if left.any() else None,
-            avoided=avoided,
+            avoided=np.concatenate([own, avoided]),
             uncovered=uncovered,
             rises=rises,
             demands=self._demands(left, estimated),
@@ -466,32 +483,46 @@ class _Fold:
         plain = (odd == 0) & (where[:, 1] >= 0) & (span[:, 1] != NEVER)
         if len(self._pins.messages):
             plain &= ~np.isin(hashes, self._pins.messages)
-        if len(avoided) and plain.any():
-            for low, high in avoided.tolist():
-                plain &= (span[:, 0] > high) | (span[:, 1] < low)
-        return plain.astype(np.uint8)
+        return (plain & ~_overlaps(span, avoided)).astype(np.uint8)
 
-    def _without_the_strange(self, plain: Any, seen: Hashes, where: Ints, went_on: Mapping[int, int]) -> None:
-        """Keep the messages of observations that are not plain, and late in the chunk those that may go on."""
+    def _without_the_strange(
+        self, plain: Any, seen: Hashes, where: Ints, went_on: Mapping[int, int], befallen: Mask
+    ) -> None:
+        """Keep the messages of observations that are not plain, and late in the chunk those that may go on.
+
+        Of what is no run by itself those are left out that were ``befallen`` by something, which may explain them.
+        """
         chosen = np.flatnonzero(plain)
         distinct, first, inverse, counts = np.unique(
             seen[chosen], return_index=True, return_inverse=True, return_counts=True
         )
-        good = np.array(
-            [
-                observation not in self._pins.observations
-                and self._known.is_plain(observation, self._events, self._rows(int(chosen[place]), where))
-                for observation, place in zip(distinct.tolist(), first.tolist(), strict=True)
-            ],
-            bool,
-        )
-        plain[chosen] = good[inverse]
+        known = [
+            None
+            if observation in self._pins.observations
+            else self._known.examined(observation, self._events, self._rows(int(chosen[place]), where))
+            for observation, place in zip(distinct.tolist(), first.tolist(), strict=True)
+        ]
+        good = np.array([its is not None for its in known], bool)
+        runs = np.array([its is not None and its.runs for its in known], bool)
+        plain[chosen] = runs[inverse] | (good[inverse] & befallen[chosen])
         # What rarely goes on is left out, and looked for again if another chunk tells of it.
         may_go_on = np.array(
             [went_on.get(key, 0) * _RARELY > n for key, n in zip(distinct.tolist(), counts.tolist(), strict=True)], bool
         )
         late = where[chosen, 3] >= len(self._events) - len(self._events) // 8
         plain[chosen[may_go_on[inverse] & late]] = 0
+
+    def _with_what_befell(self, plain: Any, alone: Hashes, where: Ints, befallen: Mask) -> Hashes:
+        """The observations with what happened around the messages; those that are not plain in this history are kept.
+
+        One message that went through the same is kept of each, and looked at with all that happened.
+        """
+        followed = Followed(self._events, alone, where, self._inside)
+        through = went_through(followed, befallen & (plain != 0), self._bounds.calls, self._skew)
+        seen = np.where(through != 0, mixed(alone ^ through) | np.uint64(1), alone)
+        strange = np.array(sorted(self._pins.observations), np.uint64)
+        plain[(through != 0) & np.isin(seen, strange)] = 0
+        return seen
 
     def _rows(self, message: int, where: Ints) -> Ints:
         """The rows that tell of a message: its own, acknowledgements of its session, and its transactions' own."""
