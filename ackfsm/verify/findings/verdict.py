@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from ackfsm import explore
 from ackfsm.history_format import Event
 from ackfsm.tables import Guarantees, Specification
 from ackfsm.terms import Anomaly, Fault, Verdict
 from ackfsm.text import in_words
+from ackfsm.verify.context.allowed import allowed
 from ackfsm.verify.counting.shown import cannot_show
 from ackfsm.verify.findings.findings import SHOWN, Finding, Findings, quoted_few
 
@@ -119,18 +119,16 @@ def verdict(
     """Judge ``findings`` by the tables.
 
     What no message or pair of messages of the history decides (windows, counts), and what was not found, is allowed
-    if the exhaustive search reaches it under the faults and actions that the history has.  ``never`` are anomalies that
-    shall not be there, allowed or not; ``progress`` is told how many states were found.
+    if :func:`ackfsm.verify.allowed` says so of the faults and actions that the history has.  ``never`` are anomalies
+    that shall not be there, allowed or not; ``progress`` is told how many states were found.
     """
-    why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
-    judged = [_Judged(each, _allowed(each, specification, progress), why) for each in findings.each]
+    judged = [_Judged(each, *_allowed(each, specification, progress)) for each in findings.each]
     return _result(findings, judged, specification.guarantees, never)
 
 
 def judge(
     findings: Findings,
     allowed: Mapping[Anomaly, bool | None],
-    why_undecided: Mapping[Anomaly, str | None] = MappingProxyType({}),
     guarantees: Guarantees | None = None,
     never: Collection[Anomaly] = (),
 ) -> Result:
@@ -138,21 +136,21 @@ def judge(
 
     An anomaly that was found and is not allowed makes the history invalid, unless unread lines could
     explain it.  Whatever could not be read, counted or decided leaves the verdict unknown.  Only
-    what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided;
-    ``why_undecided`` may have a clause that says why.
+    what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided.
     Of the ``guarantees``, if they are given, the result says which stood in this history, and of the anomalies that
     shall ``never`` be there whether they are, which changes nothing of the verdict.
     """
-    judged = [_Judged(each, allowed, why_undecided) for each in findings.each]
+    judged = [_Judged(each, allowed) for each in findings.each]
     return _result(findings, judged, guarantees, never)
 
 
 def _allowed(
     findings: Findings, specification: Specification, progress: Callable[[int], None] | None
-) -> Mapping[Anomaly, bool | None]:
+) -> tuple[Mapping[Anomaly, bool | None], Mapping[Anomaly, str]]:
+    """What the configuration allows in any number, and what that rests on, or why it is open."""
     if findings.configuration is None:
-        return {}
-    return explore.allowed(
+        return {}, {}
+    answers = allowed(
         specification,
         findings.configuration,
         {*findings.faults, *findings.broken, *findings.assumed},
@@ -161,6 +159,7 @@ def _allowed(
         given_back_beside=findings.given_back_beside,
         progress=progress,
     )
+    return {name: each.answer for name, each in answers.items()}, {name: each.limit for name, each in answers.items()}
 
 
 def _result(
@@ -229,10 +228,13 @@ class _Judged:
     """What is held against the messages of one configuration, and what is open of them."""
 
     def __init__(
-        self, findings: Findings, kinds: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
+        self,
+        findings: Findings,
+        kinds: Mapping[Anomaly, bool | None],
+        limits: Mapping[Anomaly, str] = MappingProxyType({}),
     ) -> None:
-        """``kinds`` says what the configuration allows in any number, ``why_undecided`` why that is open."""
-        self.findings, self.kinds, self._why = findings, kinds, why_undecided
+        """``kinds`` says what is allowed in any number, ``limits`` on what that rests, or why it is open."""
+        self.findings, self.kinds, self._limits = findings, kinds, limits
         self._excuses = [name for name in findings.unshown if name in _EXCUSES]
         self.decided = {anomaly: self._decided(finding) for anomaly, finding in findings.anomalies.items()}
 
@@ -259,7 +261,8 @@ class _Judged:
         """What makes the history invalid."""
         findings = self.findings
         for finding in self.violated():
-            yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
+            limit = self._limits.get(finding.anomaly)
+            yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}{f' ({limit})' if limit else ''}"
         if not findings.parse_errors:
             yield from (f"{each} not conform to the model: {told}" for each, told in _unnamed(findings))
 
@@ -294,7 +297,7 @@ class _Judged:
         if finding.undecided:
             because = _WHY_UNDECIDED.get(finding.anomaly, "")
             return f"and {finding.undecided} of them could not be decided{because}"
-        why = self._why.get(finding.anomaly)
+        why = self._limits.get(finding.anomaly)
         return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
 
     def _unknown(self) -> Mapping[str, list[str]]:
