@@ -17,7 +17,7 @@ from ackfsm import verify
 from ackfsm.cli import main
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify import Finding, Findings, ParseError, judge
-from ackfsm.views._lines import occurrence
+from ackfsm.verify.words import occurrence
 from ackfsm.views.verify import verify_screen
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write

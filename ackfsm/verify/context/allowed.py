@@ -39,7 +39,7 @@ _MOST_MEMORY: Final = 600_000_000
 _MOST_BESIDE: Final = 3_000_000
 """Where a search for two consumers gives up: about 200 MB."""
 
-_FEW_STATES: Final = (20_000, 300_000)
+_FEW_STATES: Final = 300_000
 """A witness is mostly near: before all is searched, so much of each small system is."""
 
 _GIVES_BACK: Final = "recover"
@@ -180,10 +180,8 @@ class _Question:
         alone = dataclasses.replace(self.specification, properties=properties)
         actions = self.actions | {_GIVES_BACK}
         everything = dataclasses.replace(self._bounds, messages=2, consumers=2, actions=actions)
-        searched: set[Bounds] = set()
-        for bounds, most in _searches(everything):
-            if bounds in searched:
-                continue
+        reachable: bool | None = None
+        for bounds, most in (*((small, _FEW_STATES) for small in _small(everything)), (everything, _MOST_BESIDE)):
             answer = check(
                 alone,
                 self.configuration,
@@ -193,11 +191,9 @@ class _Question:
                 reductions=(Reduction.PARTIAL_ORDER,),
             )
             reachable = answer.findings[anomaly].reachable
-            if reachable or (reachable is False and bounds == everything):
-                return reachable
-            if reachable is False:
-                searched.add(bounds)
-        return None
+            if reachable:
+                break
+        return reachable
 
 
 def _searched(reachable: bool | None, few: str) -> Allowed:  # noqa: FBT001 - the answer itself
@@ -205,13 +201,6 @@ def _searched(reachable: bool | None, few: str) -> Allowed:  # noqa: FBT001 - th
     if reachable is None:
         return Allowed(None, f"neither a proof nor the search with {few} came to an end")
     return Allowed(reachable, "" if reachable else f"with {few}; of more nothing is proved")
-
-
-def _searches(everything: Bounds) -> Iterator[tuple[Bounds, int]]:
-    """Small systems, then all of them together; of each a few states, then more."""
-    for few in _FEW_STATES:
-        yield from ((bounds, few) for bounds in (*_small(everything), everything))
-    yield everything, _MOST_BESIDE
 
 
 def _small(everything: Bounds) -> Iterator[Bounds]:

@@ -47,7 +47,7 @@ from ackfsm.verify.counting.count import (
 )
 from ackfsm.verify.counting.machines import Machines, fold
 from ackfsm.verify.counting.observables import Stream, expand
-from ackfsm.verify.counting.shown import Countable, cannot_show, countable, missing_events, ordered
+from ackfsm.verify.counting.shown import Countable, countable, missing_events, ordered
 from ackfsm.verify.counting.watch import (
     COUNTERS,
     MESSAGES,
@@ -57,7 +57,7 @@ from ackfsm.verify.counting.watch import (
     prefetch_of,
     window_of,
 )
-from ackfsm.verify.findings.findings import EXAMPLES, UNCONFIGURED, Cost, Finding, Findings, Part, undrained
+from ackfsm.verify.findings.findings import EXAMPLES, UNCONFIGURED, Cost, Finding, Findings, Part
 from ackfsm.verify.findings.judgements import Judgements, codes_of, flags_of, found_in, judged_of, numbers_of
 from ackfsm.verify.findings.parts import together
 from ackfsm.verify.findings.recording import (
@@ -70,6 +70,7 @@ from ackfsm.verify.findings.recording import (
     unless_unrecorded_again,
 )
 from ackfsm.verify.findings.rest import with_stuck
+from ackfsm.verify.words import cannot_show, undrained
 
 __all__ = ["Asked", "Examined", "How", "Outcome", "examine", "examined", "outcome_of", "shown_anomalies"]
 

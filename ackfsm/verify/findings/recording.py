@@ -13,7 +13,8 @@ from ackfsm.history.columns import Events
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
-from ackfsm.verify.findings.findings import Finding, quoted_few
+from ackfsm.verify.findings.findings import Finding
+from ackfsm.verify.words import quoted_few
 
 __all__ = [
     "Early",

@@ -29,9 +29,9 @@ from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, Consumption, Fault, ListenerException
 from ackfsm.verify.conformance.messages import acknowledges_by_library
 from ackfsm.verify.context.circumstances import OF_MESSAGES
-from ackfsm.verify.counting.shown import cannot_show
 from ackfsm.verify.findings.findings import EXAMPLES, Finding, Findings, Part
 from ackfsm.verify.findings.parts import together
+from ackfsm.verify.words import cannot_show
 
 __all__ = ["stuck_of", "with_stuck"]
 
