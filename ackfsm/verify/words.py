@@ -14,15 +14,19 @@ from ackfsm.text import in_words, quoted, shown
 
 if TYPE_CHECKING:
     from ackfsm.verify.findings.findings import Finding, Findings
+    from ackfsm.verify.findings.recording import Early
     from ackfsm.verify.findings.verdict import Result
 
 __all__ = [
     "NO_CONFIGURATION",
     "NO_MESSAGE",
+    "UNCONFIGURED",
+    "UNRECORDED",
     "answer",
     "cannot_show",
     "clauses",
     "decided",
+    "early",
     "few",
     "judged",
     "never",
@@ -37,10 +41,13 @@ __all__ = [
     "open_of",
     "queues_named",
     "quoted_few",
+    "reprocessed",
+    "span",
     "undrained",
     "unknown",
     "unnamed",
     "unnamed_kind",
+    "unprocessed",
     "unread",
     "unread_may_explain",
     "violation",
@@ -56,6 +63,7 @@ _SHOWN: Final = 4
 """At most so many things are named that a source cannot show."""
 
 NO_CONFIGURATION: Final = "no configuration is known to judge it by; name one (--profile, --set) or add a header"
+UNCONFIGURED: Final = "it depends on the configuration, and none is known"
 NO_MESSAGE: Final = "no message was sent, so nothing was shown"
 
 _CONFIGURATION: Final[Mapping[bool | None, str]] = MappingProxyType(
@@ -249,6 +257,45 @@ def open_of(finding: Finding, excuses: Sequence[str], limit: str = "") -> str:
     else:
         why = f"the tables cannot tell whether the configuration allows it{f': {limit}' if limit else ''}"
     return f"{_seen(finding)}, and {why}"
+
+
+# what may be of the recording
+
+UNRECORDED: Final = "no `processed` is recorded; record one whenever a message is done with"
+"""Why nobody can tell what was processed."""
+
+_UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
+
+
+def span(nanoseconds: int) -> str:
+    """So many nanoseconds, or up to a hundredth more, as ``--skew`` takes it: ``100us``."""
+    step = 10 ** max(0, len(str(nanoseconds)) - 3)
+    rounded = -(-nanoseconds // step) * step
+    size, unit = next((size, unit) for size, unit in _UNITS if rounded >= size)
+    return f"{rounded // size}{f'.{rounded % size:0{len(str(size)) - 1}}'.rstrip('0') if rounded % size else ''}{unit}"
+
+
+def early(early: Early, skew: int) -> str:
+    """That messages were delivered before they were sent, where clocks may differ by ``skew``."""
+    before = f"delivered up to {span(early.gap)} before" if early.gap else "delivered at the moment of"
+    is_, their = ("is", "its") if early.count == 1 else ("are", "their")
+    told = f"{early.count:,} of the phantoms {is_} {before} {their} send"
+    if 0 < early.gap <= skew:
+        return f"{told}, which no constant differences of the clocks within --skew {span(skew)} explain all together"
+    names = quoted_few((early.consumer, early.producer)).replace(", ", " and ")
+    return f"{told}: if the clocks of {names} may differ by that much, say --skew {span(max(early.gap, 1))}"
+
+
+def unprocessed(count: int, silent: Sequence[str]) -> str:
+    """That so many were delivered to the ``silent``, who do not tell what they have processed."""
+    were = "was" if count == 1 else "were"
+    return f"{count:,} of the unprocessed {were} delivered to {quoted_few(silent)}, of whom {UNRECORDED}"
+
+
+def reprocessed(count: int, silent: Sequence[str]) -> str:
+    """That so many came again, also to the ``silent``."""
+    repeated = number_of(count, "repeated message")
+    return f"{repeated} may be reprocessed: of {quoted_few(silent)} {UNRECORDED}"
 
 
 # what a verdict says

@@ -294,7 +294,7 @@ _AROUND = (
     Defect(
         "applications-owe-nothing",
         "a broker is accused of what its application has not acknowledged",
-        "verify/findings/rest.py",
+        "verify/counting/resting.py",
         " - len(owed)",
         "",
         noticed_by="verify/rest",
@@ -835,9 +835,9 @@ _TABLES = (
     Defect(
         "what-is-not-at-rest-passes",
         "a message that nobody saw arrive is called valid, as its queue was not drained",
-        "verify/findings/examine.py",
-        "rested = np.ones(len(this.states), bool)\n    found",
-        "rested = np.zeros(len(this.states), bool)\n    found",
+        "verify/counting/counted.py",
+        "np.ones(len(self.states), bool) if rested is None else rested",
+        "np.zeros(len(self.states), bool) if rested is None else rested",
         noticed_by="verify/tables::test_what_is_open_of_a_message_is_no_pass",
     ),
     Defect(

@@ -13,7 +13,6 @@ from ackfsm.verify.words import queues_named
 
 __all__ = [
     "EXAMPLES",
-    "UNCONFIGURED",
     "Cost",
     "Finding",
     "Findings",
@@ -22,9 +21,6 @@ __all__ = [
 
 EXAMPLES = 100
 """How many ids an anomaly is reported with."""
-
-UNCONFIGURED = "it depends on the configuration, and none is known"
-"""Why an anomaly cannot be counted without a configuration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
