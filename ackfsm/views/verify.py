@@ -15,7 +15,9 @@ from rich.text import Text
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, moment, quoted, shown
-from ackfsm.verify import Finding, Findings, FirstMessage, Result, words
+from ackfsm.verify import Finding, Findings, FirstMessage, Result
+from ackfsm.verify.findings.reasons import unnamed_kind, unread
+from ackfsm.views import verdict_words as words
 from ackfsm.views._lines import guarantee_lines, hanging, listed, titled
 from ackfsm.views._unrecorded import assumed_answer, assumed_table, hint
 from ackfsm.views.typed import Command, can_be_typed
@@ -250,7 +252,7 @@ def _contradicted(findings: Findings) -> list[tuple[str, str, Text, FirstMessage
     message = None if each is None else FirstMessage(message=each.message, line=each.line, t=each.t)
     return [
         (_CONTRADICTION, f"{count:,}", Text(words.no_run(count, what), style="red"), message)
-        for count, what, _ in words.unnamed_kind(findings)
+        for count, what, _ in unnamed_kind(findings)
     ][:1]
 
 
@@ -294,4 +296,4 @@ def _verdict(result: Result, *, everything: bool) -> Iterator[RenderableType]:
     if result.reasons and (everything or several):
         yield listed(result.reasons)
     elif result.verdict is Verdict.INVALID and result.findings.parse_errors:
-        yield listed([words.unread(result.findings)])
+        yield listed([unread(result.findings)])

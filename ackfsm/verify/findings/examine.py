@@ -32,7 +32,7 @@ from ackfsm.verify.conformance.messages import ENDS_WITH_THE_LAST, Conformance, 
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
-from ackfsm.verify.context.actions import given_back_beside, inferred_actions
+from ackfsm.verify.context.actions import broken_connections, given_back_beside, inferred_actions
 from ackfsm.verify.context.priorities import with_priorities
 from ackfsm.verify.context.signs import Signs
 from ackfsm.verify.counting.count import Halved, halved_transactions
@@ -445,7 +445,7 @@ def _findings(this: _Examination, anomalies: Mapping[Anomaly, Finding], model: _
         offsets=whole.clocks.offsets,
         drifts={name: round(drift * 1e6, 3) for name, drift in whole.clocks.drifts.items()},
         explanation=None if model is None else model.explanation,
-        broken=_broken_connections(events) if configuration else (),
+        broken=broken_connections(events) if configuration else (),
         given_back_beside=configuration is not None
         and given_back_beside(events, thrown=configuration.listener_exception in _THROWN_BACK),
         unrecorded=None if model is None else model.unrecorded,
@@ -499,20 +499,6 @@ def _open_ends(this: _Examination, explained: Mapping[Anomaly, Explained]) -> Ma
         going_on = np.setdiff1d(codes[~this.events.quiescence.judged[codes]], its.unexplained)
         found[name] = dataclasses.replace(its, undecided=np.union1d(its.undecided, going_on))
     return found
-
-
-def _broken_connections(events: Index) -> tuple[Fault, ...]:
-    """The faults that a ``close`` with an ``error`` tells of, by who had it, or an answer that is missing."""
-    closes = events.places(Event.CLOSE)
-    broken = np.unique(events.process[closes[events.errs[closes] == 1]])
-    sides = {
-        Fault.PRODUCER_LINK_LOSS: events.places(Event.SEND, Event.RESEND),
-        Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
-    }
-    seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
-    if len(events.timeouts[0]):
-        seen.add(Fault.CONSUMER_LINK_LOSS)
-    return tuple(fault for fault in sides if fault in seen)
 
 
 _THROWN_BACK = frozenset({ListenerException.REDELIVER, ListenerException.RECOVER})

@@ -103,7 +103,9 @@ def unless_early(finding: Finding, early: Early | None, skew: int) -> Finding:
     """The ``finding`` about phantoms, where clocks may differ by ``skew``."""
     if early is None:
         return finding
-    return dataclasses.replace(finding, doubted=early.count, doubt=words.early(early, skew))
+    return dataclasses.replace(
+        finding, doubted=early.count, doubt=words.early(early.count, early.gap, (early.consumer, early.producer), skew)
+    )
 
 
 def unless_unrecorded(finding: Finding, silent: Silent, doubted: int) -> Finding:

@@ -12,6 +12,7 @@ from ackfsm.tables import Guarantees, Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import words
 from ackfsm.verify.context.allowed import allowed
+from ackfsm.verify.findings import reasons
 from ackfsm.verify.findings.findings import Finding, Findings
 
 __all__ = ["Result", "judge", "verdict"]
@@ -254,9 +255,9 @@ class _Judged:
     def violations(self) -> Iterator[str]:
         """What makes the history invalid."""
         findings = self.findings
-        yield from (words.violation(findings, each, self._limits.get(each.anomaly, "")) for each in self.violated())
+        yield from (reasons.violation(findings, each, self._limits.get(each.anomaly, "")) for each in self.violated())
         if not findings.parse_errors:
-            yield from words.unnamed(findings)
+            yield from reasons.unnamed(findings)
 
     def doubts(self) -> Iterator[str]:
         """Why the verdict is open; what is of the recording hangs on whether the anomaly is allowed in any number."""
@@ -266,7 +267,7 @@ class _Judged:
         if findings.explanation is not None:
             yield from (words.not_checked(count, why) for why, count in findings.explanation.undecided.items())
         if findings.parse_errors:
-            yield from words.unnamed(findings)
+            yield from reasons.unnamed(findings)
         yield from (words.unknown(names, why) for why, names in self._unknown().items())
         for finding in findings.anomalies.values():
             yield from self._doubts_of(finding)
@@ -276,9 +277,9 @@ class _Judged:
         if finding.doubt is not None and not self.kinds.get(finding.anomaly):
             yield finding.doubt
         if finding.certain and allowed is None and self.findings.configuration is not None:
-            yield words.open_of(finding, self._excuses, self._limits.get(finding.anomaly, ""))
+            yield reasons.open_of(finding, self._excuses, self._limits.get(finding.anomaly, ""))
         if finding.certain and allowed is False and _may_be_unread(self.findings, finding):
-            yield words.unread_may_explain(finding)
+            yield reasons.unread_may_explain(finding)
 
     def _unknown(self) -> Mapping[str, list[str]]:
         """For each reason the anomalies of which it is unknown how many there are."""
@@ -292,7 +293,7 @@ class _Judged:
 def _doubts_of_all(findings: Findings) -> Iterator[str]:
     """Why the verdict on a history is open, whatever it is judged by."""
     if findings.parse_errors:
-        yield words.unread(findings)
+        yield reasons.unread(findings)
     if findings.faults and Event.RECOVERED in findings.unshown:
         yield words.not_seen_to_end(Event.RECOVERED)
     if not findings.messages:

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import Result
-from ackfsm.verify.words import decided, not_conform, occurrence, occurrence_to
+from ackfsm.verify.words import not_conform, occurrence, occurrence_to
+from ackfsm.views.verdict_words import decided
 
 __all__ = ["CONTRADICTION", "VERDICT", "Check", "Outcome", "Place", "Report", "report_of", "unread_report"]
 
