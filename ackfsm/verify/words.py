@@ -105,9 +105,9 @@ def queues_named(queues: Sequence[str]) -> str:
     return few([quoted(queue, _NAMED) if queue else "a queue without a name" for queue in queues])
 
 
-def number_of(count: int, kind: str = "message", several: str | None = None) -> str:
+def number_of(count: int, kind: str = "message") -> str:
     """``1 message``, ``2,000 messages``."""
-    return f"{count:,} {kind if count == 1 else several or f'{kind}s'}"
+    return f"{count:,} {kind}{'' if count == 1 else 's'}"
 
 
 def clauses(told: Sequence[str]) -> str:
