@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -49,46 +50,37 @@ class Count:
     """Whether it is unknown since the source cannot show it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class Counted:
     """One share of a history, from which all is counted.
 
     Attributes:
+        stream: what the machines see of ``events``.
         within: for each message whether its sends are within a window.
-        states: the last state of every machine, for each message.
-        missing: what the source cannot show of it.
+        unshown: what the source of the history cannot show.
     """
 
     specification: Specification
     share: Share
     events: Index
+    stream: Stream
     within: Mask
-    machines: Machines
-    states: States
-    missing: frozenset[str]
+    unshown: Collection[str]
 
-    @classmethod
-    def of(  # noqa: PLR0913 - a history, and what is asked of it
-        cls,
-        specification: Specification,
-        share: Share,
-        events: Index,
-        stream: Stream,
-        *,
-        within: Mask,
-        unshown: Collection[str],
-    ) -> Counted:
-        """The share, with its machines run over the ``stream`` of ``events``; the source cannot show ``unshown``."""
-        machines = machines_of(specification, share.configuration)
-        return cls(
-            specification=specification,
-            share=share,
-            events=events,
-            within=within,
-            machines=machines,
-            states=_final_states(machines, stream, events.count_of("message")),
-            missing=missing_events(unshown, specification, share.configuration),
-        )
+    @functools.cached_property
+    def machines(self) -> Machines:
+        """Those that watch the messages of the share."""
+        return machines_of(self.specification, self.configuration)
+
+    @functools.cached_property
+    def states(self) -> States:
+        """The last state of every machine, for each message."""
+        return _final_states(self.machines, self.stream, self.events.count_of("message"))
+
+    @functools.cached_property
+    def missing(self) -> frozenset[str]:
+        """What the source cannot show of the share."""
+        return missing_events(self.unshown, self.specification, self.configuration)
 
     @property
     def quiescence(self) -> Quiescence:
@@ -104,7 +96,8 @@ class Counted:
         """How many messages are counted by a monitor."""
         return len(self._meaning(monitor, self.quiescence.judged))
 
-    def counts(self) -> dict[Anomaly, Count]:
+    @functools.cached_property
+    def counts(self) -> Mapping[Anomaly, Count]:
         """Of every anomaly that a history can show those that have it, as far as its source can show that."""
         folded = folded_properties(self.specification)
         counts = {anomaly: self._folded(anomaly, definition) for anomaly, definition in folded.items()}
@@ -116,15 +109,15 @@ class Counted:
             if counts[anomaly].unknown != UNCONFIGURED
         }
 
-    def unrested(self, counts: Mapping[Anomaly, Count]) -> Mapping[Anomaly, Ints]:
+    def unrested(self) -> Mapping[Anomaly, Ints]:
         """Of every anomaly those that would have it if they were at rest, which nobody saw."""
         found = {
-            anomaly: np.setdiff1d(self._meaning(anomaly), counts[anomaly].codes)
+            anomaly: np.setdiff1d(self._meaning(anomaly), self.counts[anomaly].codes)
             for anomaly, definition in folded_properties(self.specification).items()
-            if definition.rest == "drained" and counts[anomaly].unknown != UNCONFIGURED
+            if definition.rest == "drained" and self.counts[anomaly].unknown != UNCONFIGURED
         }
         torn = self.share.only(torn_transactions(self.events, self.quiescence.at_rest(), self.share.messages)[0])
-        return found | {Anomaly.TORN_TRANSACTION: np.setdiff1d(torn, counts[Anomaly.TORN_TRANSACTION].codes)}
+        return found | {Anomaly.TORN_TRANSACTION: np.setdiff1d(torn, self.counts[Anomaly.TORN_TRANSACTION].codes)}
 
     def _meaning(self, monitor: str, rested: Mask | None = None) -> Ints:
         """The messages of the share that ``monitor`` has marked where those that ``rested`` are at rest; else all."""

@@ -36,8 +36,8 @@ from ackfsm.verify.context.actions import broken_connections, given_back_beside,
 from ackfsm.verify.context.priorities import with_priorities
 from ackfsm.verify.context.signs import Signs
 from ackfsm.verify.counting.count import Halved, halved_transactions
-from ackfsm.verify.counting.counted import Count, Counted
-from ackfsm.verify.counting.observables import Stream, expand
+from ackfsm.verify.counting.counted import Counted
+from ackfsm.verify.counting.observables import expand
 from ackfsm.verify.counting.shown import ordered
 from ackfsm.verify.counting.watch import COUNTERS, MESSAGES, window_of
 from ackfsm.verify.findings.findings import EXAMPLES, Cost, Finding, Findings, Part
@@ -101,62 +101,22 @@ class _Whole:
     """All of a history, whatever it is judged by.
 
     Attributes:
-        within: for each message whether its sends are within a window.
         mixed: the transactions with messages that are judged by different configurations.
-        unshown: what the source of the history cannot show.
     """
 
     asked: Asked
     history: History
-    events: Index
-    stream: Stream
     clocks: Clocks
     skew: int
     silent: tuple[Silent, Ints] | None
-    within: Mask
     mixed: Ints
-    unshown: Collection[str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Examination:
-    """One share of a history, and what was counted in it."""
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class _Examination(Counted):
+    """One share of a history, what was counted in it, and the ``whole`` of it."""
 
     whole: _Whole
-    counted: Counted
-    counts: Mapping[Anomaly, Count]
-
-    @classmethod
-    def of(cls, whole: _Whole, share: Share) -> _Examination:
-        counted = Counted.of(
-            whole.asked.specification,
-            share,
-            whole.events,
-            whole.stream,
-            within=whole.within,
-            unshown=whole.unshown,
-        )
-        return cls(whole, counted, counted.counts())
-
-    @property
-    def share(self) -> Share:
-        return self.counted.share
-
-    @property
-    def events(self) -> Index:
-        return self.whole.events
-
-    @property
-    def specification(self) -> Specification:
-        return self.whole.asked.specification
-
-    @property
-    def configuration(self) -> Configuration | None:
-        return self.share.configuration
-
-    @property
-    def missing(self) -> frozenset[str]:
-        return self.counted.missing
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -221,19 +181,24 @@ def examined(history: History, asked: Asked, clocks: Clocks, skew: int) -> Exami
     told = with_priorities(Index.of(transactions_told_apart(history.events)), configurations, specification)
     shares = shares_of(configurations, told)
     events = spelled_out(told, _gives_back_up_to(shares, told))
-    whole = _Whole(
-        asked=asked,
-        history=history,
+    header = history.header
+    examination = functools.partial(
+        _Examination,
+        specification=specification,
         events=events,
         stream=expand(events),
-        clocks=clocks,
-        skew=skew,
-        silent=None if asked.tells_processed else silent_of(events),
-        within=_within_windows(asked.specification, shares, events),
-        mixed=in_several_shares(shares, events),
-        unshown=asked.unshown if asked.unshown is not None else history.header.cannot_show if history.header else (),
+        within=_within_windows(specification, shares, events),
+        unshown=asked.unshown if asked.unshown is not None else header.cannot_show if header else (),
+        whole=_Whole(
+            asked=asked,
+            history=history,
+            clocks=clocks,
+            skew=skew,
+            silent=None if asked.tells_processed else silent_of(events),
+            mixed=in_several_shares(shares, events),
+        ),
     )
-    found = [_examined_share(_Examination.of(whole, share)) for share in shares]
+    found = [_examined_share(examination(share=share)) for share in shares]
     parts = [Part(share.queues, findings) for share, (findings, _) in zip(shares, found, strict=True)]
     findings = together(parts, configurations) if configurations.of_queues else found[0][0]
     return Examined(findings, events, tuple(judgements for _, judgements in found))
@@ -278,7 +243,7 @@ def _examined_share(this: _Examination) -> tuple[Findings, Judgements]:
         configured=this.configuration is not None,
         judged=found_in(judged, [name for name, finding in anomalies.items() if finding.found]),
         counted={name: count.codes for name, count in counts.items()},
-        unrested=functools.partial(this.counted.unrested, counts),
+        unrested=this.unrested,
         unrecorded={} if silence is None else silence.open(counts[Anomaly.UNPROCESSED].codes),
         by_anomaly={} if model is None else model.explained,
         conformance=None if model is None else model.conformance,
@@ -307,16 +272,14 @@ def _held(this: _Examination, doubted: Ints) -> _Model | None:
         return None
     held = _conformance(this, configuration)
     of_messages = {
-        name: each.codes for name, each in this.counts.items() if name in {*this.counted.machines.names, *_OF_MESSAGES}
+        name: each.codes for name, each in this.counts.items() if name in {*this.machines.names, *_OF_MESSAGES}
     }
     contradicted = np.setdiff1d(held.contradicted(), doubted)
     open_ = may_be_runs(contradicted, held, events, this.specification, configuration, this.missing)
     unrecorded = assumption_of(held, events, np.setdiff1d(contradicted, open_), whole.asked.assumed)
     rests_on = unrecorded if unrecorded is not None and unrecorded.summary.assumed else None
     unseen = {_may_explain(this.missing): open_} if len(open_) else {}
-    explainer = Explainer(
-        held, events, this.counted.machines, whole.stream, of_messages, contradicted, rests_on, unseen
-    )
+    explainer = Explainer(held, events, this.machines, this.stream, of_messages, contradicted, rests_on, unseen)
     (explanation, explained), pairs = explainer.explained(), None
     if rests_on is None and not matters_to_the_model(this.missing):  # what is unseen is thought of for one message
         between = of_messages | {name: this.counts[name].codes for name in _OF_PAIRS}
@@ -324,8 +287,8 @@ def _held(this: _Examination, doubted: Ints) -> _Model | None:
         pairs = PairExplainer(
             held,
             events,
-            this.counted.machines,
-            whole.stream,
+            this.machines,
+            this.stream,
             between,
             doubted,
             this.specification,
@@ -425,7 +388,7 @@ def _as_recorded(
 def _findings(this: _Examination, anomalies: Mapping[Anomaly, Finding], model: _Model | None, cost: Cost) -> Findings:
     whole, history, events, configuration = this.whole, this.whole.history, this.events, this.configuration
     ends = this.specification.guarantees.monitors
-    counts = {name: this.counted.number_of(name) for name in (*(counter.name for counter in COUNTERS), *ends)}
+    counts = {name: this.number_of(name) for name in (*(counter.name for counter in COUNTERS), *ends)}
     return Findings(
         history=str(history.path),
         engine="local",
@@ -511,9 +474,9 @@ def _conformance(this: _Examination, configuration: Configuration) -> Conformanc
     all_count = configuration.destination in ENDS_WITH_THE_LAST
     recovers = configuration.listener_exception is ListenerException.RECOVER
     signs = Signs.of(this.specification, configuration)
-    recorded = Recorded.of_messages(whole.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
+    recorded = Recorded.of_messages(this.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
     recorded = recorded.only(this.share.messages)
-    return conformance(recorded, whole.events, this.specification, configuration)
+    return conformance(recorded, this.events, this.specification, configuration)
 
 
 _OF_PAIRS = (Anomaly.REORDER, Anomaly.TORN_TRANSACTION)
