@@ -130,7 +130,7 @@ def test_what_neither_a_proof_nor_a_search_decides_is_open(monkeypatch: pytest.M
 @pytest.mark.usefixtures("cache")
 def test_a_no_that_is_not_proved_says_that_it_is_of_two_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = shipped().configure("rabbitmq", {"ack_mode": "CLIENT_ACKNOWLEDGE"})
-    monkeypatch.setattr("ackfsm.verify.context.allowed._MOST_MEMORY", 100_000)
+    monkeypatch.setattr("ackfsm.unbounded._decide._BYTES_OF_A_VIEW", 10**9)  # no proof has room
     told = verify.allowed(shipped(), configuration, (), found=[Anomaly.REORDER])
     assert told[Anomaly.REORDER] == Allowed(answer=False, limit="with two messages; of more nothing is proved")
 
@@ -164,7 +164,7 @@ def test_a_no_of_few_messages_is_not_believed_where_more_show_it(  # noqa: PLR09
 
     monkeypatch.setattr("ackfsm.verify.context.allowed.check", says_no)
     monkeypatch.setattr("ackfsm.explore.check", says_no)
-    monkeypatch.setattr("ackfsm.verify.context.allowed._MOST_MEMORY", 10_000_000)
+    monkeypatch.setattr("ackfsm.unbounded._decide._BYTES_OF_A_VIEW", 10**5)  # nothing is lost on proofs
     configuration = shipped().configure(profile, settings)
     told = verify.allowed(shipped(), configuration, faults, actions=actions, found=[anomaly])
     assert told[anomaly] == Allowed(answer=True)
