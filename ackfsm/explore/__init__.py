@@ -5,7 +5,6 @@
 Other packages import from here, and ``search.distributed`` for a search in many processes, which needs NumPy and Numba.
 """
 
-from ackfsm.explore.questions.allowed import allowed, why_undecided
 from ackfsm.explore.questions.check import Answer, Finding, SearchFunction, check, without_effect
 from ackfsm.explore.questions.equivalence import Comparison, compare, compare_after
 from ackfsm.explore.questions.liveness import LivenessFailure, LivenessFinding
@@ -57,7 +56,6 @@ __all__ = [
     "SymbolicExploration",
     "SymbolicOptions",
     "Witness",
-    "allowed",
     "check",
     "compare",
     "compare_after",
@@ -75,6 +73,5 @@ __all__ = [
     "stand_of_confirmed",
     "steps_of",
     "successors_by_tables",
-    "why_undecided",
     "without_effect",
 ]

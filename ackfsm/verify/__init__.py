@@ -7,9 +7,11 @@ from ackfsm.history.queues import Configurations
 from ackfsm.history.read import History, read, read_header
 from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded, UnrecordedFault
+from ackfsm.verify.context.allowed import allowed
 from ackfsm.verify.counting.bins import LEVELS, MOST_GROUPS, Bins, By, Grouped, Series
+from ackfsm.verify.counting.counted import shown_anomalies
 from ackfsm.verify.counting.observables import Stream, expand
-from ackfsm.verify.findings.examine import examine, shown_anomalies
+from ackfsm.verify.findings.examine import examine
 from ackfsm.verify.findings.findings import Cost, Finding, Findings, Part
 from ackfsm.verify.findings.verdict import Result, judge, verdict
 from ackfsm.verify.results.examination import Examination, examination, examine_path, write_tables
@@ -41,6 +43,7 @@ __all__ = [
     "Stream",
     "Unrecorded",
     "UnrecordedFault",
+    "allowed",
     "examination",
     "examine",
     "examine_path",

@@ -12,8 +12,7 @@ from rich.text import Text
 from ackfsm.explore import LivenessFinding
 from ackfsm.network import Bounds, Network, NetworkEvent
 from ackfsm.tables import Guarantees
-from ackfsm.terms import Anomaly, Configuration, Fault
-from ackfsm.text import quoted
+from ackfsm.terms import Configuration, Fault
 
 __all__ = [
     "configuration_lines",
@@ -22,8 +21,6 @@ __all__ = [
     "hanging",
     "listed",
     "liveness_lines",
-    "occurrence",
-    "occurrence_to",
     "query_lines",
     "titled",
 ]
@@ -138,50 +135,3 @@ def _indented(rows: Iterable[tuple[Text, Text]]) -> Table:
     for row in rows:
         table.add_row(*row)
     return table
-
-
-_OCCURRENCES: Mapping[Anomaly, str] = MappingProxyType(
-    {
-        Anomaly.LOSS: "lost",
-        Anomaly.UNPROCESSED: "delivered and never processed",
-        Anomaly.DUPLICATE: "delivered again, flagged as redelivered",
-        Anomaly.UNFLAGGED_DUPLICATE: "delivered again with the flag clear",
-        Anomaly.REPROCESSED: "processed more than once",
-        Anomaly.RESURRECTION: "delivered again after an acknowledgement was confirmed",
-        Anomaly.PHANTOM: "delivered with no send before",
-        Anomaly.DIRTY_DELIVERY: "delivered out of a transaction that nobody had asked to commit",
-        Anomaly.TORN_TRANSACTION: "carried out in part",
-        Anomaly.REORDER: "overtaken",
-        Anomaly.WINDOW_OVERRUN: "sent beyond the publish window",
-        Anomaly.PREFETCH_OVERRUN: "delivered beyond the prefetch bound",
-        Anomaly.DOUBLE_OUTCOME: "given two outcomes",
-        Anomaly.MISSING_OUTCOME: "left without an outcome",
-        Anomaly.EARLY_CONFIRM: "confirmed before the journal had synced",
-        Anomaly.COUNT_REGRESSION: "delivered with counts that contradict each other",
-        Anomaly.OVER_DELIVERED: "delivered too often or too late",
-        Anomaly.GHOST: "rejected and delivered",
-        Anomaly.STUCK: "stuck",
-    }
-)
-
-
-def occurrence(anomaly: Anomaly, number: int | None) -> str:
-    """``2 messages were lost``; ``no message was lost`` for 0, ``a message was lost`` for ``None``."""
-    kind = _kind(anomaly)
-    if number is None or number < 2:  # noqa: PLR2004 - several
-        count = {None: "a", 0: "no", 1: "1"}[number]
-        return f"{count} {kind} was {_OCCURRENCES[anomaly]}"
-    return f"{number:,} {kind}s were {_OCCURRENCES[anomaly]}"
-
-
-def occurrence_to(anomaly: Anomaly, name: str) -> str:
-    """``message 'm1' was lost``; of a torn transaction ``name`` is its own."""
-    return f"{_kind(anomaly)} {quoted(name, _NAMED)} was {_OCCURRENCES[anomaly]}"
-
-
-_NAMED = 64
-"""How many characters of an id a sentence has."""
-
-
-def _kind(anomaly: Anomaly) -> str:
-    return "transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"

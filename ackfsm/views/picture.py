@@ -27,7 +27,8 @@ from ackfsm.views.story import lanes_of
 from ackfsm.views.story_words import fault_sentences, headline, impossible_sentences, life_sentence, story_clock
 from ackfsm.views.times import Clock
 from ackfsm.views.typed import can_be_typed, in_shell
-from ackfsm.views.verify import answer_of, judged_rows
+from ackfsm.views.verdict_words import answer
+from ackfsm.views.verify import judged_rows
 
 __all__ = ["Commands", "picture_page"]
 
@@ -93,7 +94,7 @@ def picture_page(result: Result, picture: Picture, specification: Specification,
     files = importlib.resources.files("ackfsm.views")
     style, script = (files.joinpath(f"picture.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     page = _Page(result, picture, specification, commands)
-    verdict, _, told = answer_of(result).partition(": ")
+    verdict, _, told = answer(result).partition(": ")
     history = shown(result.findings.history)
     return string.Template(files.joinpath("picture.html").read_text(encoding="utf-8")).substitute(
         title=escape(f"{verdict}: {history}"),

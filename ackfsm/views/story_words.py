@@ -10,7 +10,7 @@ from ackfsm.tables import Specification, names
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, quoted
 from ackfsm.verify import Contradicted
-from ackfsm.views._lines import occurrence_to
+from ackfsm.verify.words import clauses, nothing_explains, occurrence_to
 from ackfsm.views.history import Chapter, FaultSpan, Found, Moment, Story, WhyNot
 from ackfsm.views.times import Clock, clock_of
 
@@ -62,7 +62,7 @@ def headline(story: Story) -> str:
 
 def _nothing_explains(wrong: Sequence[Found]) -> str:
     it = "it" if len(wrong) == 1 else "that"
-    return f"and nothing recorded explains {it}" if wrong[0].unexplained else f"and the configuration forbids {it}"
+    return f"and {nothing_explains()} {it}" if wrong[0].unexplained else f"and the configuration forbids {it}"
 
 
 def _happened(chapter: Chapter, found: Sequence[Found]) -> str:
@@ -74,14 +74,7 @@ def _happened(chapter: Chapter, found: Sequence[Found]) -> str:
             told.append(f"in a transaction that was carried out in part ({quoted(each.transaction or '', _NAMED)})")
         else:
             told.append(occurrence_to(each.anomaly, "").partition(" was ")[2])
-    return f"{name}{_joined(list(dict.fromkeys(told)))}"
-
-
-def _joined(told: Sequence[str]) -> str:
-    """Clauses as one, so that a comma inside of one is not taken for one between them."""
-    if len(told) > 1 and any("," in each or " and " in each for each in told):
-        return f"{', '.join(told[:-1])}, and {told[-1]}"
-    return in_words(told)
+    return f"{name}{clauses(list(dict.fromkeys(told)))}"
 
 
 def _open(chapter: Chapter) -> str:

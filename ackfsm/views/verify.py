@@ -16,11 +16,13 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, moment, quoted, shown
 from ackfsm.verify import Finding, Findings, FirstMessage, Result
-from ackfsm.views._lines import guarantee_lines, hanging, listed, occurrence, titled
+from ackfsm.verify.findings.reasons import unnamed_kind, unread
+from ackfsm.views import verdict_words as words
+from ackfsm.views._lines import guarantee_lines, hanging, listed, titled
 from ackfsm.views._unrecorded import assumed_answer, assumed_table, hint
 from ackfsm.views.typed import Command, can_be_typed
 
-__all__ = ["answer_of", "judged_rows", "verify_screen"]
+__all__ = ["judged_rows", "verify_screen"]
 
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 
@@ -62,16 +64,11 @@ def verify_screen(  # noqa: PLR0913 - what is shown, and how
     return screen if width is None else Constrain(screen, width)
 
 
-def answer_of(result: Result) -> str:
-    """The verdict and its reason: ``invalid: 1 message was lost, which nothing recorded explains``."""
-    return f"{result.verdict}: {_meaning(result)}"
-
-
 def judged_rows(result: Result) -> Iterator[tuple[str, str, str]]:
     """Each anomaly that was found, how many have it, and whether it is allowed and by what."""
     for finding in result.findings.anomalies.values():
         if finding.found:
-            yield str(finding.anomaly), _count(finding), _judged(result, finding).plain
+            yield str(finding.anomaly), _count(finding), words.judged(result, finding)
     for name, count, told, _ in _contradicted(result.findings):
         yield name, count, told.plain
 
@@ -100,35 +97,9 @@ _FOUND_STYLE = {True: "bold red", False: "bold green", None: "bold yellow"}
 def _never(result: Result) -> Iterator[RenderableType]:
     """A sentence for each anomaly of ``--never``."""
     for anomaly, found in result.never.items():
-        yield hanging(_answer(result, anomaly, found=found), _FOUND_STYLE[found])
+        yield hanging(words.never(result, anomaly), _FOUND_STYLE[found])
     if result.never:
         yield ""
-
-
-def _answer(result: Result, anomaly: Anomaly, *, found: bool | None) -> str:
-    finding = result.findings.anomalies.get(anomaly)
-    if finding is None:
-        why = "no `waiting` and no `depth` is recorded"
-        return f"whether {occurrence(anomaly, None)} is unknown: {why} (--never {anomaly})"
-    if found is None:
-        return f"whether {occurrence(anomaly, None)} is unknown: {_why_unknown(result, finding)} (--never {anomaly})"
-    if not found:
-        return f"{occurrence(anomaly, 0)} (--never {anomaly})"
-    least = "" if finding.count == finding.certain else "at least "
-    sentence = f"{least}{occurrence(anomaly, finding.certain)}"
-    if result.findings.configuration is None:
-        return f"{sentence}; --never {anomaly} forbids it"
-    if result.allowed[anomaly] is False:
-        return f"{sentence}, which neither this configuration nor --never {anomaly} allows"
-    allowed = "which this configuration allows" if result.allowed[anomaly] else "and it is open whether that is allowed"
-    return f"{sentence}, {allowed}; --never {anomaly} forbids it"
-
-
-def _why_unknown(result: Result, finding: Finding) -> str:
-    if not result.findings.messages:
-        return "no message was sent"
-    reasons = [why for why in (finding.unknown, finding.doubt) if why is not None]
-    return "; ".join(reasons) or "lines could not be read"
 
 
 def _heading(result: Result, *, everything: bool) -> Table:
@@ -232,56 +203,6 @@ def _exactly(nanoseconds: int) -> str:
     return f"{nanoseconds / size:.15g}{unit}"
 
 
-def _meaning(result: Result) -> str:
-    """The reason of the verdict in one sentence; a pass says what it passes."""
-    if result.verdict is Verdict.INVALID:
-        return _wrong(result)
-    if result.verdict is Verdict.UNKNOWN:
-        several = f"{len(result.reasons)} things are left open, so this is not a pass"
-        return result.reasons[0] if len(result.reasons) == 1 else several
-    findings = result.findings.anomalies.values()
-    found = [f"{finding.found:,} {finding.anomaly}" for finding in findings if finding.found]
-    unrecorded = [str(finding.anomaly) for finding in findings if finding.unrecorded]
-    assumed = result.findings.unrecorded
-    rests_on_them = assumed is not None and assumed.assumed and assumed.timeline
-    by = "the configuration of its queue" if result.findings.queues else "this configuration"
-    if rests_on_them:
-        by = f"{by} with faults that nobody recorded"
-    sentences = [f"{in_words(found)}, all allowed by {by}"] if found else []
-    if unrecorded:
-        sentences.append(f"how much is {' or '.join(unrecorded)} is unknown, and allowed in any number")
-    return "; ".join(sentences) or "no anomaly was found"
-
-
-def _wrong(result: Result) -> str:
-    """What makes the history invalid."""
-    findings = result.findings
-    violated = [findings.anomalies[anomaly] for anomaly in result.violated]
-    unexplained = [occurrence(each.anomaly, each.unexplained) for each in violated if each.unexplained]
-    forbidden = [occurrence(each.anomaly, each.certain) for each in violated if not each.unexplained]
-    assumed = " and no unrecorded fault" if findings.assumed else ""
-    told = [f"{_clauses(unexplained)}, which nothing recorded{assumed} explains"] if unexplained else []
-    told += [f"{_clauses(forbidden)}, which the configuration does not allow"] if forbidden else []
-    count, what = _unnamed(findings)
-    if count and not findings.parse_errors:
-        told.append(f"{count:,} {what} {'does' if count == 1 else 'do'} not conform to the model")
-    return "; ".join(told)
-
-
-def _clauses(told: Sequence[str]) -> str:
-    """Clauses as one; a comma inside of one is not taken for one between them."""
-    if len(told) == 1 or not any(", " in each for each in told):
-        return in_words(told)
-    return f"{', '.join(told[:-1])}, and {told[-1]}"
-
-
-def _unnamed(findings: Findings) -> tuple[int, str]:
-    """How many messages, or pairs, are no run of the model though no anomaly says so, and how they are called."""
-    kinds = (("message", "messages"), ("pair of messages", "pairs of messages"))
-    found = ((each.unnamed, kind[each.unnamed != 1]) for each, kind in zip(findings.held, kinds, strict=False))
-    return next((each for each in found if each[0]), (0, ""))
-
-
 _CONTRADICTION: Final = "contradiction"
 """What a row is called of messages that are no run of the model, though no anomaly says so."""
 
@@ -289,7 +210,7 @@ _CONTRADICTION: Final = "contradiction"
 def _rows(result: Result, first: Mapping[Anomaly, FirstMessage], command: Sequence[str]) -> Iterator[RenderableType]:
     """For each anomaly that was found how often, whether and by what it is allowed, the first message, what to type."""
     found = [finding for finding in result.findings.anomalies.values() if finding.found]
-    rows = [(str(each.anomaly), _count(each), _judged(result, each), first.get(each.anomaly)) for each in found]
+    rows = [(str(each.anomaly), _count(each), _told(result, each), first.get(each.anomaly)) for each in found]
     rows += _contradicted(result.findings)
     widths = [max(map(len, column), default=0) for column in ([row[0] for row in rows], [row[1] for row in rows])]
     for nth, (name, count, told, message) in enumerate(rows):
@@ -317,33 +238,22 @@ def _message(anomaly: str, message: FirstMessage) -> tuple[str, str] | tuple[()]
     return () if anomaly == _CONTRADICTION else ("--anomaly", anomaly)
 
 
-def _judged(result: Result, finding: Finding) -> Text:
+def _told(result: Result, finding: Finding) -> Text:
     """Whether what was found is allowed, and by what."""
-    allowed = result.allowed[finding.anomaly]
-    causes = [f"{cause} ({count:,})" for cause, count in finding.causes.items()]
-    if allowed is None:
-        return Text("undecided", style="yellow")
-    if allowed:
-        kinds = [*result.findings.faults, *result.findings.assumed]
-        under = f" under {in_words(list(dict.fromkeys(kinds)))}" if kinds else ""
-        left = [f"this configuration{under} ({finding.by_kind:,})"] if finding.by_kind and causes else []
-        return Text(f"allowed by {in_words([*causes, *left] if causes else [f'this configuration{under}'])}")
-    if not finding.unexplained:
-        return Text("not allowed by this configuration", style="red")
-    of = "it" if finding.found == 1 else "them" if finding.unexplained == finding.found else f"{finding.unexplained:,}"
-    by = [f"; the others are allowed by {in_words(causes)}"] if causes and finding.unexplained < finding.found else []
-    return Text(f"not allowed: nothing recorded explains {of}{''.join(by)}", style="red")
+    return Text(words.judged(result, finding), style=_STYLE_OF[result.allowed[finding.anomaly]])
+
+
+_STYLE_OF: Final[Mapping[bool | None, str]] = MappingProxyType({True: "", False: "red", None: "yellow"})
 
 
 def _contradicted(findings: Findings) -> list[tuple[str, str, Text, FirstMessage | None]]:
     """The row of those that are no run of the model though no anomaly says so."""
-    count, what = _unnamed(findings)
-    if not count:
-        return []
     each = next((each for each in findings.contradicted if not each.anomalies), None)
     message = None if each is None else FirstMessage(message=each.message, line=each.line, t=each.t)
-    told = Text(f"not allowed: {what} that {'is' if count == 1 else 'are'} no run of the model", style="red")
-    return [(_CONTRADICTION, f"{count:,}", told, message)]
+    return [
+        (_CONTRADICTION, f"{count:,}", Text(words.no_run(count, what), style="red"), message)
+        for count, what, _ in unnamed_kind(findings)
+    ][:1]
 
 
 def _meanings(result: Result, specification: Specification) -> Iterator[RenderableType]:
@@ -381,9 +291,9 @@ def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
 
 def _verdict(result: Result, *, everything: bool) -> Iterator[RenderableType]:
     """The verdict with its reason; what is left open in a list, and every reason in full if it is asked for."""
-    yield hanging(answer_of(result), _STYLE[result.verdict])
+    yield hanging(words.answer(result), _STYLE[result.verdict])
     several = result.verdict is Verdict.UNKNOWN and len(result.reasons) > 1
     if result.reasons and (everything or several):
         yield listed(result.reasons)
     elif result.verdict is Verdict.INVALID and result.findings.parse_errors:
-        yield listed([reason for reason in result.reasons if " could not be read" in reason])
+        yield listed([unread(result.findings)])

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from ackfsm import explore, verify
+from ackfsm import verify
 from ackfsm.engine import History
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
@@ -91,9 +91,9 @@ class Yardstick:
         if any(known >= under for known in self._absent.get(key, ())):
             return False
         self.searches += 1
-        answer = explore.allowed(self._specification, configuration, faults, actions=actions)
-        for each, reachable in answer.items():
-            if reachable is not None:
-                known = self._reached if reachable else self._absent
+        answer = verify.allowed(self._specification, configuration, faults, actions=actions)
+        for each, told in answer.items():
+            if told.answer is not None:
+                known = self._reached if told.answer else self._absent
                 known.setdefault((configuration, each), []).append(under)
-        return answer[anomaly]
+        return answer[anomaly].answer

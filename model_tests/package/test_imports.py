@@ -24,8 +24,7 @@ OPEN = {
     "ackfsm.explore": {"ackfsm.explore.search.distributed"},
     "ackfsm.verify": {  # Spark is another driver of the fold
         *(f"ackfsm.verify.folding.{name}" for name in ("chunks", "monitor", "observations", "passes", "summary")),
-        "ackfsm.verify.findings.judgements",
-        "ackfsm.verify.results.tables",
+        *(f"ackfsm.verify.{name}" for name in ("findings.judgements", "findings.reasons", "results.tables", "words")),
     },
 }
 """Packages of packages, with those of their modules that others may import beside the package itself."""

@@ -18,7 +18,7 @@ from ackfsm.history.clocks import constants_of
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.throughput import parse_duration
 from ackfsm.verify import Findings, judge
-from ackfsm.verify.findings.recording import span
+from ackfsm.verify.words import span
 from model_tests.support.tables import shipped
 from model_tests.support.verify.counting import as_counted
 from model_tests.support.verify.notation import events_of

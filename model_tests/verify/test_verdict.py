@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ackfsm import verify
+from ackfsm import explore, verify
 from ackfsm.cli import main
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify import Finding, Findings, ParseError, judge
-from ackfsm.views._lines import occurrence
+from ackfsm.verify.context.allowed import Allowed
+from ackfsm.verify.words import occurrence
 from ackfsm.views.verify import verify_screen
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write
@@ -191,6 +192,41 @@ def test_the_json_has_the_keys_of_the_contract() -> None:
         "guarantees": {},
         "strongest": [],
     }
+
+
+def test_a_wrong_no_of_a_search_accuses_nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What one message does not show is asked again, of any number of messages."""
+    check = explore.check
+
+    def says_no(*asked: Any, **how: Any) -> explore.Answer:
+        answer = check(*asked, **how)
+        found = {name: dataclasses.replace(one, reachable=False) for name, one in answer.findings.items()}
+        return dataclasses.replace(answer, findings=found)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("ackfsm.verify.context.allowed.check", says_no)
+    result = verify.verdict(_with(REPEATED), SPEC)
+    assert (result.verdict, result.reasons) == (Verdict.VALID, ())
+    assert result.allowed == {Anomaly.LOSS: False, Anomaly.DUPLICATE: True}
+
+
+@pytest.mark.parametrize(
+    ("answer", "told", "limit"),
+    [
+        (Allowed(answer=False, limit="of few"), Verdict.INVALID, f"{NOT_ALLOWED} (of few)"),
+        (
+            Allowed(answer=None, limit="no end"),
+            Verdict.UNKNOWN,
+            "and the tables cannot tell whether the configuration allows it: no end",
+        ),
+    ],
+)
+def test_a_reason_says_on_what_the_answer_rests(
+    answer: Allowed, told: Verdict, limit: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ackfsm.verify.findings.verdict.allowed", lambda *_, **__: {Anomaly.LOSS: answer})
+    result = verify.verdict(_with(LOST), SPEC)
+    assert (result.verdict, result.reasons) == (told, (f"loss of 1 message ('m2'), {limit}",))
 
 
 def _examined(text: str, file: Path, configuration: Configuration | None) -> Findings:

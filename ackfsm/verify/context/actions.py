@@ -18,6 +18,7 @@ __all__ = [
     "CONSUMER_FAULTS",
     "RECOVER",
     "TAKEN_ELSEWHERE",
+    "broken_connections",
     "given_back_beside",
     "inferred_actions",
 ]
@@ -225,3 +226,17 @@ def _faults(events: Index) -> Ints:
     faults = events.places(Event.FAULT)
     kinds = [VOCABULARY["fault"].index(fault) for fault in CONSUMER_FAULTS]
     return np.asarray(faults[np.isin(events.fault[faults], kinds)])
+
+
+def broken_connections(events: Index) -> tuple[Fault, ...]:
+    """The faults that a ``close`` with an ``error`` tells of, by who had it, or an answer that is missing."""
+    closes = events.places(Event.CLOSE)
+    broken = np.unique(events.process[closes[events.errs[closes] == 1]])
+    sides = {
+        Fault.PRODUCER_LINK_LOSS: events.places(Event.SEND, Event.RESEND),
+        Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
+    }
+    seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
+    if len(events.timeouts[0]):
+        seen.add(Fault.CONSUMER_LINK_LOSS)
+    return tuple(fault for fault in sides if fault in seen)

@@ -16,12 +16,12 @@ from ackfsm.history_format import EVENTS, VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import AckScope, Anomaly, Configuration
-from ackfsm.text import in_words
 from ackfsm.verify.counting.machines import Machines
 from ackfsm.verify.counting.observables import SHOWN_AS, Observable, observable_code
 from ackfsm.verify.counting.watch import folded_properties, prefetch_of, window_of
+from ackfsm.verify.words import cannot_show
 
-__all__ = ["OF_TRANSACTIONS", "Countable", "cannot_show", "countable", "missing_events", "ordered"]
+__all__ = ["OF_TRANSACTIONS", "Countable", "countable", "missing_events", "ordered"]
 
 OF_TRANSACTIONS: Final = frozenset(
     {Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK}
@@ -64,10 +64,6 @@ _LOOKED_AT: Mapping[Anomaly, frozenset[str]] = MappingProxyType(
 
 _SURE: Final = frozenset({Anomaly.COUNT_REGRESSION, Anomaly.OVER_DELIVERED})
 """Of these what is not shown can only add more."""
-
-
-_NAMED: Final = 4
-"""So many names stand in a sentence; of more, some and how many others."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -147,14 +143,6 @@ def ordered(names: Collection[str]) -> tuple[str, ...]:
     """``names`` in the order of the format, faults first, fields after events."""
     known = [str(Event.FAULT), *map(str, EVENTS)]
     return tuple(sorted(map(str, names), key=lambda name: (known.index(name) if name in known else len(known), name)))
-
-
-def cannot_show(names: Collection[str]) -> str:
-    """Why something is unknown that needs what has these ``names``, at least one; a clause."""
-    quoted = [f"`{name}`" for name in names]
-    if len(quoted) > _NAMED:
-        quoted = [*quoted[: _NAMED - 1], f"{len(quoted) - _NAMED + 1} more"]
-    return f"the source cannot show {in_words(quoted)}"
 
 
 def _differs(

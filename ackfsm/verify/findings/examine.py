@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypedDict, Unpack
 
@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ackfsm.history.arrays import Ints, Mask, States
+from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.clocks import Clocks, aligned
 from ackfsm.history.columns import Events
-from ackfsm.history.index import Index, Quiescence
+from ackfsm.history.index import Index
 from ackfsm.history.queues import Configurations, Share, configurations_of, in_several_shares, shares_of
 from ackfsm.history.read import History
 from ackfsm.history.spelled import spelled_out
@@ -32,32 +32,15 @@ from ackfsm.verify.conformance.messages import ENDS_WITH_THE_LAST, Conformance, 
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
-from ackfsm.verify.context.actions import given_back_beside, inferred_actions
+from ackfsm.verify.context.actions import broken_connections, given_back_beside, inferred_actions
 from ackfsm.verify.context.priorities import with_priorities
 from ackfsm.verify.context.signs import Signs
-from ackfsm.verify.counting.count import (
-    Halved,
-    count_regressions,
-    halved_transactions,
-    over_delivered,
-    prefetch_overruns,
-    reordered,
-    torn_transactions,
-    window_overruns,
-)
-from ackfsm.verify.counting.machines import Machines, fold
-from ackfsm.verify.counting.observables import Stream, expand
-from ackfsm.verify.counting.shown import Countable, cannot_show, countable, missing_events, ordered
-from ackfsm.verify.counting.watch import (
-    COUNTERS,
-    MESSAGES,
-    folded_properties,
-    machines_of,
-    needs_configuration,
-    prefetch_of,
-    window_of,
-)
-from ackfsm.verify.findings.findings import EXAMPLES, UNCONFIGURED, Cost, Finding, Findings, Part, undrained
+from ackfsm.verify.counting.count import Halved, halved_transactions
+from ackfsm.verify.counting.counted import Counted
+from ackfsm.verify.counting.observables import expand
+from ackfsm.verify.counting.shown import ordered
+from ackfsm.verify.counting.watch import COUNTERS, MESSAGES, window_of
+from ackfsm.verify.findings.findings import EXAMPLES, Cost, Finding, Findings, Part
 from ackfsm.verify.findings.judgements import Judgements, codes_of, flags_of, found_in, judged_of, numbers_of
 from ackfsm.verify.findings.parts import together
 from ackfsm.verify.findings.recording import (
@@ -70,8 +53,9 @@ from ackfsm.verify.findings.recording import (
     unless_unrecorded_again,
 )
 from ackfsm.verify.findings.rest import with_stuck
+from ackfsm.verify.words import cannot_show
 
-__all__ = ["Asked", "Examined", "How", "Outcome", "examine", "examined", "outcome_of", "shown_anomalies"]
+__all__ = ["Asked", "Examined", "How", "Outcome", "examine", "examined", "outcome_of"]
 
 _NOTHING: Ints = np.empty(0, np.int64)
 
@@ -117,72 +101,22 @@ class _Whole:
     """All of a history, whatever it is judged by.
 
     Attributes:
-        within: for each message whether its sends are within a window.
         mixed: the transactions with messages that are judged by different configurations.
-        unshown: what the source of the history cannot show.
     """
 
     asked: Asked
     history: History
-    events: Index
-    stream: Stream
     clocks: Clocks
     skew: int
     silent: tuple[Silent, Ints] | None
-    within: Mask
     mixed: Ints
-    unshown: Collection[str]
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Examination:
-    """All that the counts of one share of a history are taken from; ``missing`` is what cannot be shown of it."""
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class _Examination(Counted):
+    """One share of a history, what was counted in it, and the ``whole`` of it."""
 
     whole: _Whole
-    share: Share
-    machines: Machines
-    states: States
-    missing: frozenset[str]
-
-    @classmethod
-    def of(cls, whole: _Whole, share: Share) -> _Examination:
-        specification = whole.asked.specification
-        machines = machines_of(specification, share.configuration)
-        states = _final_states(machines, whole.stream, whole.events.count_of("message"))
-        missing = missing_events(whole.unshown, specification, share.configuration)
-        return cls(whole, share, machines, states, missing)
-
-    @property
-    def events(self) -> Index:
-        return self.whole.events
-
-    @property
-    def quiescence(self) -> Quiescence:
-        return self.events.quiescence
-
-    @property
-    def specification(self) -> Specification:
-        return self.whole.asked.specification
-
-    @property
-    def configuration(self) -> Configuration | None:
-        return self.share.configuration
-
-    @property
-    def not_at_rest(self) -> str | None:
-        """Why some message cannot be judged at rest, if so."""
-        queues = self.quiescence.undrained(self.share.messages)
-        return undrained(queues) if queues else None
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Count:
-    """The messages or transactions that have an anomaly, by code, ascending, and why there may be more."""
-
-    codes: Ints
-    unknown: str | None = None
-    unshown: bool = False
-    """Whether it is unknown since the source cannot show it."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -247,19 +181,24 @@ def examined(history: History, asked: Asked, clocks: Clocks, skew: int) -> Exami
     told = with_priorities(Index.of(transactions_told_apart(history.events)), configurations, specification)
     shares = shares_of(configurations, told)
     events = spelled_out(told, _gives_back_up_to(shares, told))
-    whole = _Whole(
-        asked=asked,
-        history=history,
+    header = history.header
+    examination = functools.partial(
+        _Examination,
+        specification=specification,
         events=events,
         stream=expand(events),
-        clocks=clocks,
-        skew=skew,
-        silent=None if asked.tells_processed else silent_of(events),
-        within=_within_windows(asked.specification, shares, events),
-        mixed=in_several_shares(shares, events),
-        unshown=asked.unshown if asked.unshown is not None else history.header.cannot_show if history.header else (),
+        within=_within_windows(specification, shares, events),
+        unshown=asked.unshown if asked.unshown is not None else header.cannot_show if header else (),
+        whole=_Whole(
+            asked=asked,
+            history=history,
+            clocks=clocks,
+            skew=skew,
+            silent=None if asked.tells_processed else silent_of(events),
+            mixed=in_several_shares(shares, events),
+        ),
     )
-    found = [_examined_share(_Examination.of(whole, share)) for share in shares]
+    found = [_examined_share(examination(share=share)) for share in shares]
     parts = [Part(share.queues, findings) for share, (findings, _) in zip(shares, found, strict=True)]
     findings = together(parts, configurations) if configurations.of_queues else found[0][0]
     return Examined(findings, events, tuple(judgements for _, judgements in found))
@@ -288,23 +227,23 @@ def _within_windows(specification: Specification, shares: Sequence[Share], event
 
 
 def _examined_share(this: _Examination) -> tuple[Findings, Judgements]:
-    counts = _counted(this)
-    early, silence = came_early(this.events, this.share.messages), _silence(this, counts)
+    counts = this.counts
+    early, silence = came_early(this.events, this.share.messages), _silence(this)
     begun = time.process_time()
-    model = _held(this, counts, _NOTHING if early is None else early.messages)
+    model = _held(this, _NOTHING if early is None else early.messages)
     cost = Cost(conformance=time.process_time() - begun)
-    explained = {} if model is None else {**model.explained, **_open_ends(this, counts, model.explained)}
+    explained = {} if model is None else {**model.explained, **_open_ends(this, model.explained)}
     doubted = {} if early is None else {Anomaly.PHANTOM: early.messages}
     if silence is not None and silence.silent.told:
         doubted[Anomaly.UNPROCESSED] = silence.unprocessed
     judged = judged_of({name: count.codes for name, count in counts.items()}, explained, doubted)
-    anomalies = _as_recorded(this, _anomalies(this, counts, explained, judged), early, silence)
+    anomalies = _as_recorded(this, _anomalies(this, explained, judged), early, silence)
     judgements = Judgements(
         messages=this.share.messages,
         configured=this.configuration is not None,
         judged=found_in(judged, [name for name, finding in anomalies.items() if finding.found]),
         counted={name: count.codes for name, count in counts.items()},
-        unrested=functools.partial(_unrested, this, counts),
+        unrested=this.unrested,
         unrecorded={} if silence is None else silence.open(counts[Anomaly.UNPROCESSED].codes),
         by_anomaly={} if model is None else model.explained,
         conformance=None if model is None else model.conformance,
@@ -312,13 +251,6 @@ def _examined_share(this: _Examination) -> tuple[Findings, Judgements]:
         pairs=None if model is None else model.pairs,
     )
     return _findings(this, anomalies, model, cost), judgements
-
-
-def _counted(this: _Examination) -> dict[Anomaly, _Count]:
-    """Of every anomaly that a history can show those that have it, as far as its source can show that."""
-    counts = _folded(this) | {anomaly: count(this) for anomaly, count in _COUNTS.items()}
-    shown = countable(this.missing, this.machines, this.events, this.specification, this.configuration)
-    return counts | _as_far_as_shown(counts, shown)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -333,25 +265,35 @@ class _Model:
     explained: Mapping[Anomaly, Explained]
 
 
-def _held(this: _Examination, counts: Mapping[Anomaly, _Count], doubted: Ints) -> _Model | None:
+def _held(this: _Examination, doubted: Ints) -> _Model | None:
     """``None`` if there is no model; of ``doubted`` messages what is impossible may be of the recording."""
     whole, events, configuration = this.whole, this.events, this.configuration
     if configuration is None or not whole.asked.hold:
         return None
     held = _conformance(this, configuration)
-    of_messages = {name: each.codes for name, each in counts.items() if name in {*this.machines.names, *_OF_MESSAGES}}
+    of_messages = {
+        name: each.codes for name, each in this.counts.items() if name in {*this.machines.names, *_OF_MESSAGES}
+    }
     contradicted = np.setdiff1d(held.contradicted(), doubted)
     open_ = may_be_runs(contradicted, held, events, this.specification, configuration, this.missing)
     unrecorded = assumption_of(held, events, np.setdiff1d(contradicted, open_), whole.asked.assumed)
     rests_on = unrecorded if unrecorded is not None and unrecorded.summary.assumed else None
     unseen = {_may_explain(this.missing): open_} if len(open_) else {}
-    explainer = Explainer(held, events, this.machines, whole.stream, of_messages, contradicted, rests_on, unseen)
+    explainer = Explainer(held, events, this.machines, this.stream, of_messages, contradicted, rests_on, unseen)
     (explanation, explained), pairs = explainer.explained(), None
     if rests_on is None and not matters_to_the_model(this.missing):  # what is unseen is thought of for one message
-        between = of_messages | {name: counts[name].codes for name in _OF_PAIRS}
+        between = of_messages | {name: this.counts[name].codes for name in _OF_PAIRS}
         halved = _halved(this, configuration, held)
         pairs = PairExplainer(
-            held, events, this.machines, whole.stream, between, doubted, this.specification, configuration, halved
+            held,
+            events,
+            this.machines,
+            this.stream,
+            between,
+            doubted,
+            this.specification,
+            configuration,
+            halved,
         )
         explanation, explained = pairs.explained(explanation, explained)
     return _Model(
@@ -360,24 +302,22 @@ def _held(this: _Examination, counts: Mapping[Anomaly, _Count], doubted: Ints) -
         pairs=pairs,
         unrecorded=None if unrecorded is None else unrecorded.summary,
         explanation=explanation,
-        explained={**explained, **_mixed(this, counts, explained)},
+        explained={**explained, **_mixed(this, explained)},
     )
 
 
-def _anomalies(
-    this: _Examination, counts: Mapping[Anomaly, _Count], explained: Mapping[Anomaly, Explained], judged: pa.Table
-) -> dict[Anomaly, Finding]:
+def _anomalies(this: _Examination, explained: Mapping[Anomaly, Explained], judged: pa.Table) -> dict[Anomaly, Finding]:
     """What was ``judged`` of every anomaly, counted, and what else a finding says of it."""
     numbers = numbers_of(judged)
     found: dict[Anomaly, Finding] = {}
-    for anomaly in (name for name in Anomaly if name in counts):
+    for anomaly in (name for name in Anomaly if name in this.counts):
         names = this.events.names["transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"]
         rows = judged.filter(pc.equal(judged["anomaly"], anomaly.value)) if anomaly in numbers else judged[:0]
         found[anomaly] = Finding(
             anomaly=anomaly,
-            unknown=counts[anomaly].unknown,
+            unknown=this.counts[anomaly].unknown,
             needs_every_line=this.specification.properties[anomaly].needs_every_line,
-            unrecorded=counts[anomaly].unshown,
+            unrecorded=this.counts[anomaly].unshown,
             examples=_examples(names, codes_of(rows)),
             **numbers.get(anomaly, {"found": 0}),
         )
@@ -421,13 +361,13 @@ class _Silence:
         return {Anomaly.UNPROCESSED: its, Anomaly.REPROCESSED: self.repeated}
 
 
-def _silence(this: _Examination, counts: Mapping[Anomaly, _Count]) -> _Silence | None:
-    asked = {Anomaly.UNPROCESSED, Anomaly.REPROCESSED} <= counts.keys()
+def _silence(this: _Examination) -> _Silence | None:
+    asked = {Anomaly.UNPROCESSED, Anomaly.REPROCESSED} <= this.counts.keys()
     if this.whole.silent is None or Event.PROCESSED in this.missing or not asked:
         return None
     silent, messages = this.whole.silent
     taken = this.share.of(messages)
-    unprocessed, reprocessed = counts[Anomaly.UNPROCESSED].codes, counts[Anomaly.REPROCESSED].codes
+    unprocessed, reprocessed = this.counts[Anomaly.UNPROCESSED].codes, this.counts[Anomaly.REPROCESSED].codes
     times = np.bincount(this.events.message[this.events.places(Event.DELIVERED)])
     return _Silence(silent, np.intersect1d(unprocessed, taken), np.setdiff1d(taken[times[taken] > 1], reprocessed))
 
@@ -448,10 +388,7 @@ def _as_recorded(
 def _findings(this: _Examination, anomalies: Mapping[Anomaly, Finding], model: _Model | None, cost: Cost) -> Findings:
     whole, history, events, configuration = this.whole, this.whole.history, this.events, this.configuration
     ends = this.specification.guarantees.monitors
-    counts = {
-        name: int((this.machines.means(name, this.states, this.quiescence.judged) & this.share.messages).sum())
-        for name in (*(counter.name for counter in COUNTERS), *ends)
-    }
+    counts = {name: this.number_of(name) for name in (*(counter.name for counter in COUNTERS), *ends)}
     return Findings(
         history=str(history.path),
         engine="local",
@@ -471,7 +408,7 @@ def _findings(this: _Examination, anomalies: Mapping[Anomaly, Finding], model: _
         offsets=whole.clocks.offsets,
         drifts={name: round(drift * 1e6, 3) for name, drift in whole.clocks.drifts.items()},
         explanation=None if model is None else model.explanation,
-        broken=_broken_connections(events) if configuration else (),
+        broken=broken_connections(events) if configuration else (),
         given_back_beside=configuration is not None
         and given_back_beside(events, thrown=configuration.listener_exception in _THROWN_BACK),
         unrecorded=None if model is None else model.unrecorded,
@@ -480,42 +417,16 @@ def _findings(this: _Examination, anomalies: Mapping[Anomaly, Finding], model: _
     )
 
 
-def _as_far_as_shown(counts: Mapping[Anomaly, _Count], countable: Mapping[Anomaly, Countable]) -> dict[Anomaly, _Count]:
-    """The ``counts`` for which the source cannot show everything: what is there all the same, and why that is open."""
-    return {
-        anomaly: _Count(counts[anomaly].codes if each.sure else _NOTHING, each.why, unshown=True)
-        for anomaly, each in countable.items()
-        if counts[anomaly].unknown != UNCONFIGURED
-    }
-
-
 def _may_explain(missing: frozenset[str]) -> str:
     return f"{cannot_show(ordered(matters_to_the_model(missing)))}, which may explain what is recorded"
 
 
-def _unrested(this: _Examination, counts: Mapping[Anomaly, _Count]) -> Mapping[Anomaly, Ints]:
-    """Of every anomaly those that would have it if they were at rest, which nobody saw."""
-    rested = np.ones(len(this.states), bool)
-    found = {
-        anomaly: np.setdiff1d(
-            np.flatnonzero(this.machines.means(anomaly, this.states, rested) & this.share.messages),
-            counts[anomaly].codes,
-        )
-        for anomaly, definition in folded_properties(this.specification).items()
-        if definition.rest == "drained" and counts[anomaly].unknown != UNCONFIGURED
-    }
-    torn = this.share.only(torn_transactions(this.events, this.quiescence.at_rest(), this.share.messages)[0])
-    return found | {Anomaly.TORN_TRANSACTION: np.setdiff1d(torn, counts[Anomaly.TORN_TRANSACTION].codes)}
-
-
-def _mixed(
-    this: _Examination, counts: Mapping[Anomaly, _Count], explained: Mapping[Anomaly, Explained]
-) -> Mapping[Anomaly, Explained]:
+def _mixed(this: _Examination, explained: Mapping[Anomaly, Explained]) -> Mapping[Anomaly, Explained]:
     """The torn transactions with those ``undecided`` whose messages are judged by different configurations.
 
     The kind of neither configuration decides them: one may lose what the other must keep.
     """
-    torn = counts[Anomaly.TORN_TRANSACTION].codes
+    torn = this.counts[Anomaly.TORN_TRANSACTION].codes
     mixed = np.intersect1d(torn, this.whole.mixed)
     if not len(mixed):
         return {}
@@ -532,14 +443,12 @@ def _halved(this: _Examination, configuration: Configuration, decided: Conforman
     environment = this.specification.environment(configuration)
     if not this.specification.conditions[Condition.COMMIT_WAITS_FOR_SYNC].holds(environment):
         return None
-    found = halved_transactions(this.events, this.quiescence)
+    found = halved_transactions(this.events, this.events.quiescence)
     held = np.isin(found.consumed, np.flatnonzero(decided.held)) & np.isin(found.sent, np.flatnonzero(decided.held))
     return Halved(found.consumed[held], found.sent[held], found.row[held])
 
 
-def _open_ends(
-    this: _Examination, counts: Mapping[Anomaly, _Count], explained: Mapping[Anomaly, Explained]
-) -> Mapping[Anomaly, Explained]:
+def _open_ends(this: _Examination, explained: Mapping[Anomaly, Explained]) -> Mapping[Anomaly, Explained]:
     """The anomalies that are concluded from the end of a history, ``undecided`` of messages that nobody saw at rest.
 
     The model can tell nothing of such a message, which may go on, unless it is no run until there.
@@ -549,24 +458,10 @@ def _open_ends(
     marked = (name for name in at_end if any(monitor.marked_at_rest for monitor in definitions[name].monitors))
     found: dict[Anomaly, Explained] = {}
     for name in marked:
-        its, codes = explained[name], counts[name].codes
-        going_on = np.setdiff1d(codes[~this.quiescence.judged[codes]], its.unexplained)
+        its, codes = explained[name], this.counts[name].codes
+        going_on = np.setdiff1d(codes[~this.events.quiescence.judged[codes]], its.unexplained)
         found[name] = dataclasses.replace(its, undecided=np.union1d(its.undecided, going_on))
     return found
-
-
-def _broken_connections(events: Index) -> tuple[Fault, ...]:
-    """The faults that a ``close`` with an ``error`` tells of, by who had it, or an answer that is missing."""
-    closes = events.places(Event.CLOSE)
-    broken = np.unique(events.process[closes[events.errs[closes] == 1]])
-    sides = {
-        Fault.PRODUCER_LINK_LOSS: events.places(Event.SEND, Event.RESEND),
-        Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
-    }
-    seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
-    if len(events.timeouts[0]):
-        seen.add(Fault.CONSUMER_LINK_LOSS)
-    return tuple(fault for fault in sides if fault in seen)
 
 
 _THROWN_BACK = frozenset({ListenerException.REDELIVER, ListenerException.RECOVER})
@@ -579,9 +474,9 @@ def _conformance(this: _Examination, configuration: Configuration) -> Conformanc
     all_count = configuration.destination in ENDS_WITH_THE_LAST
     recovers = configuration.listener_exception is ListenerException.RECOVER
     signs = Signs.of(this.specification, configuration)
-    recorded = Recorded.of_messages(whole.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
+    recorded = Recorded.of_messages(this.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
     recorded = recorded.only(this.share.messages)
-    return conformance(recorded, whole.events, this.specification, configuration)
+    return conformance(recorded, this.events, this.specification, configuration)
 
 
 _OF_PAIRS = (Anomaly.REORDER, Anomaly.TORN_TRANSACTION)
@@ -589,72 +484,3 @@ _OF_PAIRS = (Anomaly.REORDER, Anomaly.TORN_TRANSACTION)
 
 _OF_MESSAGES = frozenset({Anomaly.OVER_DELIVERED})
 """What is counted without a machine, and decided by the model of one message."""
-
-
-def _final_states(machines: Machines, stream: Stream, messages: int) -> States:
-    """The states of every message; one that nothing was observed of is where it began."""
-    states = np.tile(machines.initial, (messages, 1))
-    starts = np.flatnonzero(np.diff(stream.message, prepend=-1))
-    states[stream.message[starts]] = fold(machines, starts, stream.observable)
-    return states
-
-
-def _folded(this: _Examination) -> dict[Anomaly, _Count]:
-    return {
-        anomaly: _Count(_NOTHING, UNCONFIGURED)
-        if this.configuration is None and needs_configuration(definition)
-        else _marked(this, anomaly, definition.rest)
-        for anomaly, definition in folded_properties(this.specification).items()
-    }
-
-
-def _marked(this: _Examination, anomaly: Anomaly, rest: str) -> _Count:
-    drained = rest == "drained"
-    rested = this.quiescence.judged if drained else np.ones(len(this.states), bool)
-    marked = this.machines.means(anomaly, this.states, rested) & this.share.messages
-    return _Count(np.flatnonzero(marked), this.not_at_rest if drained else None)
-
-
-def _torn(this: _Examination) -> _Count:
-    codes, complete = torn_transactions(this.events, this.quiescence, this.share.messages)
-    unknown = None if complete else this.not_at_rest or "no `drained` follows a commit in doubt"
-    return _Count(this.share.only(codes), unknown)
-
-
-def _overrun(this: _Examination, configuration: Configuration) -> Ints:
-    window, whole = window_of(this.specification, configuration), this.whole
-    if window is None:
-        return _NOTHING
-    return this.share.of(window_overruns(whole.events, window, whole.within))
-
-
-def _over_prefetch(this: _Examination, configuration: Configuration) -> Ints:
-    prefetch = prefetch_of(this.specification, configuration)
-    return _NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch, this.share.messages)
-
-
-def _bounded(this: _Examination, count: Callable[[_Examination, Configuration], Ints]) -> _Count:
-    """What hangs on a bound, which a configuration has."""
-    configuration = this.configuration
-    return _Count(_NOTHING, UNCONFIGURED) if configuration is None else _Count(count(this, configuration))
-
-
-_COUNTS: Mapping[Anomaly, Callable[[_Examination], _Count]] = MappingProxyType(
-    {
-        Anomaly.TORN_TRANSACTION: _torn,
-        Anomaly.REORDER: lambda this: _Count(this.share.of(reordered(this.events))),
-        Anomaly.WINDOW_OVERRUN: lambda this: _bounded(this, _overrun),
-        Anomaly.PREFETCH_OVERRUN: lambda this: _bounded(this, _over_prefetch),
-        Anomaly.COUNT_REGRESSION: lambda this: _Count(this.share.of(count_regressions(this.events))),
-        Anomaly.OVER_DELIVERED: lambda this: _bounded(
-            this, lambda this, its: this.share.of(over_delivered(this.events, its.max_delivery_attempts))
-        ),
-    }
-)
-"""The anomalies that no machine of one message can see."""
-
-
-def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:
-    """What a history can show."""
-    counted = folded_properties(specification).keys() | _COUNTS.keys() | {Anomaly.STUCK}
-    return tuple(anomaly for anomaly in Anomaly if anomaly in counted)

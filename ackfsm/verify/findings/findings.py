@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ackfsm.history.lines import ParseError
 from ackfsm.terms import Anomaly, Configuration, Fault
-from ackfsm.text import quoted
 from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded
+from ackfsm.verify.words import queues_named
 
 __all__ = [
     "EXAMPLES",
-    "SHOWN",
-    "UNCONFIGURED",
     "Cost",
     "Finding",
     "Findings",
     "Part",
-    "quoted_few",
-    "undrained",
 ]
-
-SHOWN = 3
-"""How many ids, or queues, a sentence names."""
-
-NAMED = 64
-"""How many characters of an id or a name a sentence has: too few for it to look like a sentence of its own."""
 
 EXAMPLES = 100
 """How many ids an anomaly is reported with."""
-
-UNCONFIGURED = "it depends on the configuration, and none is known"
-"""Why an anomaly cannot be counted without a configuration."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +67,11 @@ class Finding:
     def count(self) -> int | None:
         """How often it is there; ``None`` where that is unknown."""
         return self.found if self.unknown is None else None
+
+    @property
+    def of_its_kind(self) -> bool:
+        """Whether some that were found are judged by what their kind is allowed."""
+        return self.found > 0 and (self.unexplained is None or (self.by_kind > 0 and not self.unexplained))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,24 +187,4 @@ class Part:
     def __str__(self) -> str:
         if self.queues == ("",):
             return "without a queue"
-        names = _few([_called(queue) for queue in self.queues], len(self.queues))
-        return f"queue {names}" if len(self.queues) == 1 else f"queues {names}"
-
-
-def undrained(queues: Sequence[str]) -> str:
-    """Why an anomaly that shows at rest cannot be counted: ``queues`` were not drained (``""``: none was named)."""
-    return f"no `drained` follows the last send to {_few([_called(queue) for queue in queues], len(queues))}"
-
-
-def _called(queue: str) -> str:
-    return quoted(queue, NAMED) if queue else "a queue without a name"
-
-
-def quoted_few(names: Sequence[str], total: int | None = None) -> str:
-    """The first few of ``names`` as a sentence names them, with dots if they are not all, or not ``total``."""
-    return _few([quoted(name, NAMED) for name in names[:SHOWN]], len(names) if total is None else total)
-
-
-def _few(names: Sequence[str], total: int) -> str:
-    """The first few of ``names``, with dots if they are not ``total``."""
-    return ", ".join([*names[:SHOWN], *(["..."] if total > SHOWN else [])])
+        return f"queue{'s' if len(self.queues) > 1 else ''} {queues_named(self.queues)}"

@@ -3,97 +3,78 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, Final
 
 from ackfsm.history.queues import Configurations
 from ackfsm.terms import Anomaly, Fault
 from ackfsm.verify.conformance.explain import SHOWN, Explanation
 from ackfsm.verify.conformance.timeline import together as timeline_together
-from ackfsm.verify.findings.findings import EXAMPLES, Cost, Finding, Findings, Part
+from ackfsm.verify.findings.findings import EXAMPLES, Finding, Findings, Part
 
 __all__ = ["together"]
 
-_T = TypeVar("_T")
+_OF_EACH: Final = ("messages", "ends", "counters", "cost", "given_back_beside", "unshown")
+"""What is of the messages of one configuration alone, and merged by what it is; all else is of the whole history."""
 
 
 def together(parts: Sequence[Part], configurations: Configurations) -> Findings:
     """The findings of the whole history, of which ``parts``, at least one, are judged by different configurations."""
     each = [part.findings for part in parts]
-    anomalies = [name for name in Anomaly if any(name in one.anomalies for one in each)]
+    found = {name: [one.anomalies[name] for one in each if name in one.anomalies] for name in Anomaly}
+    unrecorded = [one.unrecorded for one in each if one.unrecorded is not None]
     return dataclasses.replace(
         each[0],
+        **{name: _merged([getattr(one, name) for one in each]) for name in _OF_EACH},
         configuration=configurations.general,
         queues=MappingProxyType(dict(sorted(configurations.of_queues.items()))),
         parts=tuple(parts),
-        messages=sum(one.messages for one in each),
-        anomalies=MappingProxyType(
-            {name: _finding([one.anomalies[name] for one in each if name in one.anomalies]) for name in anomalies}
-        ),
-        ends=_sum(one.ends for one in each),
-        counters=_sum(one.counters for one in each),
-        explanation=_merged([one.explanation for one in each], _explanation),
-        cost=Cost(sum(one.cost.whole for one in each), sum(one.cost.conformance for one in each)),
+        anomalies=MappingProxyType({name: _finding(its) for name, its in found.items() if its}),
+        explanation=_shown(_merged([one.explanation for one in each])),
         broken=tuple(fault for fault in Fault if any(fault in one.broken for one in each)),
-        given_back_beside=any(one.given_back_beside for one in each),
-        unrecorded=_merged([one.unrecorded for one in each], timeline_together),
-        unshown=tuple(dict.fromkeys(name for one in each for name in one.unshown)),
+        unrecorded=timeline_together(unrecorded) if unrecorded else None,
     )
 
 
-def _merged(found: Iterable[_T | None], merge: Callable[[Sequence[_T]], _T]) -> _T | None:
-    there = [each for each in found if each is not None]
-    return merge(there) if there else None
+def _merged(values: Sequence[Any]) -> Any:  # noqa: PLR0911 - one for each kind of value
+    """Of several values of one field: numbers in all, any flag, every sentence and element once, all of it by name."""
+    there = [value for value in values if value is not None]
+    if not there or isinstance(there[0], Anomaly):
+        return there[0] if there else None
+    match there[0]:
+        case bool():
+            return any(there)
+        case int() | float():
+            return sum(there)
+        case str():
+            return "; ".join(dict.fromkeys(there))
+        case tuple():
+            return tuple(dict.fromkeys(element for value in there for element in value))
+        case Mapping():
+            names = dict.fromkeys(name for value in there for name in value)
+            return MappingProxyType({name: _merged([value.get(name) for value in there]) for name in names})
+    fields = (field.name for field in dataclasses.fields(there[0]))
+    return dataclasses.replace(
+        there[0], **{name: _merged([getattr(value, name) for value in there]) for name in fields}
+    )
 
 
-def _sum(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    for each in counts:
-        for name, count in each.items():
-            found[name] = found.get(name, 0) + count
-    return MappingProxyType(found)
+def _shown(explanation: Explanation | None) -> Explanation | None:
+    """With the first of its examples alone."""
+    if explanation is None:
+        return None
+    return dataclasses.replace(explanation, examples=explanation.examples[:SHOWN], pairs=_shown(explanation.pairs))
 
 
 def _finding(parts: Sequence[Finding]) -> Finding:
-    held = [part.unexplained for part in parts if part.unexplained is not None]
+    """Of one anomaly; examples come by code point, which is how each of the ``parts`` has them."""
+    found: Finding = _merged(parts)
+    open_ = [part for part in parts if part.unknown is not None or part.unrecorded]
     return dataclasses.replace(
-        parts[0],
-        found=sum(part.found for part in parts),
-        unknown=_sentences(part.unknown for part in parts),
-        examples=_first(part.examples for part in parts),
-        unrecorded=all(part.unrecorded or part.unknown is None for part in parts)
-        and any(part.unrecorded for part in parts),
-        doubted=sum(part.doubted for part in parts),
-        doubt=_sentences(part.doubt for part in parts),
-        unexplained=sum(held) if held else None,
-        undecided=sum(part.undecided for part in parts),
-        by_kind=sum(part.by_kind for part in parts),
-        unexplained_examples=_first(part.unexplained_examples for part in parts),
-        causes=MappingProxyType(dict(sorted(_sum(part.causes for part in parts).items()))),
-    )
-
-
-def _sentences(found: Iterable[str | None]) -> str | None:
-    return "; ".join(dict.fromkeys(each for each in found if each is not None)) or None
-
-
-def _first(examples: Iterable[Sequence[str]]) -> tuple[str, ...]:
-    """Those by code point, which is how each of the ``examples`` is ordered."""
-    return tuple(sorted({each for its in examples for each in its})[:EXAMPLES])
-
-
-def _explanation(parts: Sequence[Explanation]) -> Explanation:
-    undecided = sum((Counter(part.undecided) for part in parts), Counter[str]())
-    return Explanation(
-        messages=sum(part.messages for part in parts),
-        lives=sum(part.lives for part in parts),
-        states=sum(part.states for part in parts),
-        searches=sum(part.searches for part in parts),
-        contradicted=sum(part.contradicted for part in parts),
-        unnamed=sum(part.unnamed for part in parts),
-        examples=tuple(example for part in parts for example in part.examples)[:SHOWN],
-        undecided=dict(undecided),
-        pairs=_merged([part.pairs for part in parts], _explanation),
+        found,
+        unrecorded=bool(open_) and all(part.unrecorded for part in open_),
+        examples=tuple(sorted(found.examples)[:EXAMPLES]),
+        unexplained_examples=tuple(sorted(found.unexplained_examples)[:EXAMPLES]),
+        causes=MappingProxyType(dict(sorted(found.causes.items()))),
     )

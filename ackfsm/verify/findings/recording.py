@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,21 +12,18 @@ from ackfsm.history.columns import Events
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
 from ackfsm.history_format import Event
-from ackfsm.verify.findings.findings import Finding, quoted_few
+from ackfsm.verify import words
+from ackfsm.verify.findings.findings import Finding
 
 __all__ = [
     "Early",
     "Silent",
     "came_early",
     "silent_of",
-    "span",
     "unless_early",
     "unless_unrecorded",
     "unless_unrecorded_again",
 ]
-
-_UNRECORDED: Final = "no `processed` is recorded; record one whenever a message is done with"
-"""Why nobody can tell what was processed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,17 +42,6 @@ class Early:
     consumer: str
     producer: str
     messages: Ints = dataclasses.field(default_factory=lambda: np.empty(0, np.int64), compare=False)
-
-    def clause(self, skew: int) -> str:
-        """What is said of them where clocks may differ by ``skew``."""
-        before = f"delivered up to {span(self.gap)} before" if self.gap else "delivered at the moment of"
-        told = f"{self.count:,} of the phantoms {_is(self.count)} {before} {_their(self.count)} send"
-        if 0 < self.gap <= skew:
-            return (
-                f"{told}, which no constant differences of the clocks within --skew {span(skew)} explain all together"
-            )
-        names = quoted_few((self.consumer, self.producer)).replace(", ", " and ")
-        return f"{told}: if the clocks of {names} may differ by that much, say --skew {span(max(self.gap, 1))}"
 
 
 def came_early(events: Index, among: Mask) -> Early | None:
@@ -116,7 +101,11 @@ def silent_of(events: Events) -> tuple[Silent, Ints] | None:
 
 def unless_early(finding: Finding, early: Early | None, skew: int) -> Finding:
     """The ``finding`` about phantoms, where clocks may differ by ``skew``."""
-    return finding if early is None else dataclasses.replace(finding, doubted=early.count, doubt=early.clause(skew))
+    if early is None:
+        return finding
+    return dataclasses.replace(
+        finding, doubted=early.count, doubt=words.early(early.count, early.gap, (early.consumer, early.producer), skew)
+    )
 
 
 def unless_unrecorded(finding: Finding, silent: Silent, doubted: int) -> Finding:
@@ -124,13 +113,9 @@ def unless_unrecorded(finding: Finding, silent: Silent, doubted: int) -> Finding
     if not doubted:
         return finding
     if not silent.told:
-        why = f"{finding.unknown}, and {_UNRECORDED}" if finding.unknown else _UNRECORDED
+        why = f"{finding.unknown}, and {words.UNRECORDED}" if finding.unknown else words.UNRECORDED
         return dataclasses.replace(finding, found=0, examples=(), unknown=why, unrecorded=finding.unknown is None)
-    doubt = (
-        f"{doubted:,} of the unprocessed {_is(doubted, 'were', 'was')} delivered to {quoted_few(silent.names)}, of whom"
-        " no `processed` is recorded; record one whenever a message is done with"
-    )
-    return dataclasses.replace(finding, doubted=doubted, doubt=doubt)
+    return dataclasses.replace(finding, doubted=doubted, doubt=words.unprocessed(doubted, silent.names))
 
 
 def unless_unrecorded_again(finding: Finding, silent: Silent, repeated: int) -> Finding:
@@ -138,28 +123,5 @@ def unless_unrecorded_again(finding: Finding, silent: Silent, repeated: int) -> 
     if not repeated:
         return finding
     if not silent.told:
-        return dataclasses.replace(finding, unknown=_UNRECORDED, unrecorded=True)
-    doubt = (
-        f"{repeated:,} repeated {'message' if repeated == 1 else 'messages'} may be reprocessed: of"
-        f" {quoted_few(silent.names)} no `processed` is recorded; record one whenever a message is done with"
-    )
-    return dataclasses.replace(finding, doubt=doubt)
-
-
-def span(nanoseconds: int) -> str:
-    """So many nanoseconds, or up to a hundredth more, as ``--skew`` takes it: ``100us``."""
-    step = 10 ** max(0, len(str(nanoseconds)) - 3)
-    rounded = -(-nanoseconds // step) * step
-    size, unit = next((size, unit) for size, unit in _UNITS if rounded >= size)
-    return f"{rounded // size}{f'.{rounded % size:0{len(str(size)) - 1}}'.rstrip('0') if rounded % size else ''}{unit}"
-
-
-_UNITS: Final = ((10**9, "s"), (10**6, "ms"), (10**3, "us"), (1, "ns"))
-
-
-def _is(count: int, several: str = "are", one: str = "is") -> str:
-    return one if count == 1 else several
-
-
-def _their(count: int) -> str:
-    return "its" if count == 1 else "their"
+        return dataclasses.replace(finding, unknown=words.UNRECORDED, unrecorded=True)
+    return dataclasses.replace(finding, doubt=words.reprocessed(repeated, silent.names))

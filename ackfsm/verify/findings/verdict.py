@@ -1,4 +1,4 @@
-"""The verdict on the findings of a history, and the sentences that give its reasons."""
+"""The verdict on the findings of a history, and its reasons."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from ackfsm import explore
 from ackfsm.history_format import Event
 from ackfsm.tables import Guarantees, Specification
-from ackfsm.terms import Anomaly, Fault, Verdict
-from ackfsm.text import in_words
-from ackfsm.verify.counting.shown import cannot_show
-from ackfsm.verify.findings.findings import SHOWN, Finding, Findings, quoted_few
+from ackfsm.terms import Anomaly, Verdict
+from ackfsm.verify import words
+from ackfsm.verify.context.allowed import allowed
+from ackfsm.verify.findings import reasons
+from ackfsm.verify.findings.findings import Finding, Findings
 
 __all__ = ["Result", "judge", "verdict"]
 
@@ -47,7 +47,7 @@ class Result:
         What something in the past of its message explains is allowed, though others with the anomaly are not.
         """
         finding, allowed = self.findings.anomalies[anomaly], self.allowed[anomaly]
-        if finding.unexplained is None or _of_its_kind(finding):
+        if finding.unexplained is None or finding.of_its_kind:
             return {allowed: finding.found}
         parts = {False: finding.unexplained, None: finding.undecided}
         parts[True] = finding.found - sum(parts.values())
@@ -119,18 +119,16 @@ def verdict(
     """Judge ``findings`` by the tables.
 
     What no message or pair of messages of the history decides (windows, counts), and what was not found, is allowed
-    if the exhaustive search reaches it under the faults and actions that the history has.  ``never`` are anomalies that
-    shall not be there, allowed or not; ``progress`` is told how many states were found.
+    if :func:`ackfsm.verify.allowed` says so of the faults and actions that the history has.  ``never`` are anomalies
+    that shall not be there, allowed or not; ``progress`` is told how many states were found.
     """
-    why = {anomaly: explore.why_undecided(specification, anomaly) for anomaly in Anomaly}
-    judged = [_Judged(each, _allowed(each, specification, progress), why) for each in findings.each]
+    judged = [_Judged(each, *_allowed(each, specification, progress)) for each in findings.each]
     return _result(findings, judged, specification.guarantees, never)
 
 
 def judge(
     findings: Findings,
     allowed: Mapping[Anomaly, bool | None],
-    why_undecided: Mapping[Anomaly, str | None] = MappingProxyType({}),
     guarantees: Guarantees | None = None,
     never: Collection[Anomaly] = (),
 ) -> Result:
@@ -138,29 +136,30 @@ def judge(
 
     An anomaly that was found and is not allowed makes the history invalid, unless unread lines could
     explain it.  Whatever could not be read, counted or decided leaves the verdict unknown.  Only
-    what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided;
-    ``why_undecided`` may have a clause that says why.
+    what was read, counted and decided in full is valid.  An anomaly that ``allowed`` lacks is undecided.
     Of the ``guarantees``, if they are given, the result says which stood in this history, and of the anomalies that
     shall ``never`` be there whether they are, which changes nothing of the verdict.
     """
-    judged = [_Judged(each, allowed, why_undecided) for each in findings.each]
+    judged = [_Judged(each, allowed) for each in findings.each]
     return _result(findings, judged, guarantees, never)
 
 
 def _allowed(
     findings: Findings, specification: Specification, progress: Callable[[int], None] | None
-) -> Mapping[Anomaly, bool | None]:
+) -> tuple[Mapping[Anomaly, bool | None], Mapping[Anomaly, str]]:
+    """What the configuration allows in any number, and what that rests on, or why it is open."""
     if findings.configuration is None:
-        return {}
-    return explore.allowed(
+        return {}, {}
+    answers = allowed(
         specification,
         findings.configuration,
         {*findings.faults, *findings.broken, *findings.assumed},
         actions=tuple(dict.fromkeys((*findings.actions, *findings.assumed_actions))),
-        found=[anomaly for anomaly, finding in findings.anomalies.items() if _of_its_kind(finding)],
+        found=[anomaly for anomaly, finding in findings.anomalies.items() if finding.of_its_kind],
         given_back_beside=findings.given_back_beside,
         progress=progress,
     )
+    return {name: each.answer for name, each in answers.items()}, {name: each.limit for name, each in answers.items()}
 
 
 def _result(
@@ -194,11 +193,6 @@ def _all_decided(anomaly: Anomaly, judged: Sequence[_Judged]) -> bool | None:
     return False if False in answers else None if None in answers else True
 
 
-def _of_its_kind(finding: Finding) -> bool:
-    """Whether some that were found are judged by what their kind is allowed."""
-    return finding.found > 0 and (finding.unexplained is None or (finding.by_kind > 0 and not finding.unexplained))
-
-
 _EXCUSES: Final = frozenset(
     {Event.FAULT, Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK, Event.FAILED, Event.RESEND}
     | {Event.EXPIRED, Event.DEAD_LETTERED, Event.IN_DOUBT, Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT, Event.REJECTED}
@@ -229,10 +223,13 @@ class _Judged:
     """What is held against the messages of one configuration, and what is open of them."""
 
     def __init__(
-        self, findings: Findings, kinds: Mapping[Anomaly, bool | None], why_undecided: Mapping[Anomaly, str | None]
+        self,
+        findings: Findings,
+        kinds: Mapping[Anomaly, bool | None],
+        limits: Mapping[Anomaly, str] = MappingProxyType({}),
     ) -> None:
-        """``kinds`` says what the configuration allows in any number, ``why_undecided`` why that is open."""
-        self.findings, self.kinds, self._why = findings, kinds, why_undecided
+        """``kinds`` says what is allowed in any number, ``limits`` on what that rests, or why it is open."""
+        self.findings, self.kinds, self._limits = findings, kinds, limits
         self._excuses = [name for name in findings.unshown if name in _EXCUSES]
         self.decided = {anomaly: self._decided(finding) for anomaly, finding in findings.anomalies.items()}
 
@@ -242,9 +239,9 @@ class _Judged:
         What is not allowed as far as was recorded may be allowed if excuses happened that the source cannot show.
         """
         allowed = self.kinds.get(finding.anomaly)
-        if finding.found and _of_its_kind(finding) and self._excuses and not allowed:
+        if finding.found and finding.of_its_kind and self._excuses and not allowed:
             return None
-        if _of_its_kind(finding) or not finding.found:
+        if finding.of_its_kind or not finding.found:
             return None if finding.undecided and allowed else allowed
         return False if finding.unexplained else None if finding.undecided else True
 
@@ -258,24 +255,20 @@ class _Judged:
     def violations(self) -> Iterator[str]:
         """What makes the history invalid."""
         findings = self.findings
-        for finding in self.violated():
-            yield f"{_seen(finding)}, which {_not_allowed(findings, finding)}"
+        yield from (reasons.violation(findings, each, self._limits.get(each.anomaly, "")) for each in self.violated())
         if not findings.parse_errors:
-            yield from (f"{each} not conform to the model: {told}" for each, told in _unnamed(findings))
+            yield from reasons.unnamed(findings)
 
     def doubts(self) -> Iterator[str]:
         """Why the verdict is open; what is of the recording hangs on whether the anomaly is allowed in any number."""
         findings = self.findings
         if findings.configuration is None:
-            yield "no configuration is known to judge it by; name one (--profile, --set) or add a header"
+            yield words.NO_CONFIGURATION
         if findings.explanation is not None:
-            for why, count in findings.explanation.undecided.items():
-                yield f"{_messages(count)} could not be checked against the model: {why}"
+            yield from (words.not_checked(count, why) for why, count in findings.explanation.undecided.items())
         if findings.parse_errors:
-            for each, told in _unnamed(findings):
-                yield f"{each} not conform to the model unless a line is missing: {told}"
-        for why, names in self._unknown().items():
-            yield f"{in_words(names)} {'is' if len(names) == 1 else 'are'} unknown: {why}"
+            yield from reasons.unnamed(findings)
+        yield from (words.unknown(names, why) for why, names in self._unknown().items())
         for finding in findings.anomalies.values():
             yield from self._doubts_of(finding)
 
@@ -284,18 +277,9 @@ class _Judged:
         if finding.doubt is not None and not self.kinds.get(finding.anomaly):
             yield finding.doubt
         if finding.certain and allowed is None and self.findings.configuration is not None:
-            yield f"{_seen(finding)}, {self._open(finding)}"
+            yield reasons.open_of(finding, self._excuses, self._limits.get(finding.anomaly, ""))
         if finding.certain and allowed is False and _may_be_unread(self.findings, finding):
-            yield f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
-
-    def _open(self, finding: Finding) -> str:
-        if self._excuses and (finding.undecided or _of_its_kind(finding)):
-            return f"and {cannot_show(self._excuses)}, which may explain {'it' if finding.found == 1 else 'them'}"
-        if finding.undecided:
-            because = _WHY_UNDECIDED.get(finding.anomaly, "")
-            return f"and {finding.undecided} of them could not be decided{because}"
-        why = self._why.get(finding.anomaly)
-        return f"and the tables cannot tell whether the configuration allows it{f': {why}' if why else ''}"
+            yield reasons.unread_may_explain(finding)
 
     def _unknown(self) -> Mapping[str, list[str]]:
         """For each reason the anomalies of which it is unknown how many there are."""
@@ -309,62 +293,12 @@ class _Judged:
 def _doubts_of_all(findings: Findings) -> Iterator[str]:
     """Why the verdict on a history is open, whatever it is judged by."""
     if findings.parse_errors:
-        yield _unread(findings)
+        yield reasons.unread(findings)
     if findings.faults and Event.RECOVERED in findings.unshown:
-        yield f"{cannot_show([Event.RECOVERED])}, so nobody knows when a fault ended, and what it explains"
+        yield words.not_seen_to_end(Event.RECOVERED)
     if not findings.messages:
-        yield "no message was sent, so nothing was shown"
-
-
-_WHY_UNDECIDED: Final = MappingProxyType(
-    {
-        Anomaly.TORN_TRANSACTION: ", whose messages are judged by different configurations",
-        Anomaly.MISSING_OUTCOME: ": an outcome may come until a `drained` follows the send",
-    }
-)
+        yield words.NO_MESSAGE
 
 
 def _may_be_unread(findings: Findings, finding: Finding) -> bool:
     return finding.needs_every_line and findings.parse_errors > 0
-
-
-def _unread(findings: Findings) -> str:
-    total = findings.events + findings.parse_errors
-    described = "; ".join([*map(str, findings.unreadable[:SHOWN]), *(["..."] if findings.parse_errors > SHOWN else [])])
-    first = f" ({described})" if findings.unreadable else ""
-    return f"{findings.parse_errors} of {total} lines could not be read{first}, so every count may lack something"
-
-
-def _seen(finding: Finding) -> str:
-    kind = "transaction" if finding.anomaly is Anomaly.TORN_TRANSACTION else "message"
-    plural = "" if finding.found == 1 else "s"
-    return f"{finding.anomaly} of {finding.found} {kind}{plural} ({quoted_few(finding.examples, finding.found)})"
-
-
-def _not_allowed(findings: Findings, finding: Finding) -> str:
-    if finding.unexplained is None or _of_its_kind(finding):
-        return f"the configuration does not allow{_under(findings.faults, findings.assumed)}"
-    its = [each for each in findings.contradicted if finding.anomaly.value in each.anomalies]
-    example = f" ({its[0]})" if its else ""
-    nothing = f"nothing recorded before{' and no unrecorded fault' if findings.assumed else ''} explains"
-    if finding.unexplained == finding.found:
-        return f"{nothing}{example}"
-    return f"{nothing} in {_messages(finding.unexplained)}{example}"
-
-
-def _unnamed(findings: Findings) -> Iterator[tuple[str, str]]:
-    """How many messages, and pairs, are no run of the model though no anomaly says so, and the first of them."""
-    for each, kind in zip(findings.held, ("message", "pair"), strict=False):
-        if each.unnamed:
-            number = f"{each.unnamed:,} {kind}{'' if each.unnamed == 1 else 's'}{' of messages' * (kind == 'pair')}"
-            first = next((str(one) for one in each.examples if not one.anomalies), "...")
-            yield f"{number} {'does' if each.unnamed == 1 else 'do'}", first
-
-
-def _messages(count: int) -> str:
-    return f"{count:,} message{'' if count == 1 else 's'}"
-
-
-def _under(faults: Sequence[Fault], assumed: Sequence[Fault]) -> str:
-    told = [*faults, *(f"unrecorded {fault}" for fault in assumed if fault not in faults)]
-    return f" under {in_words(told)}" if told else " without a fault"

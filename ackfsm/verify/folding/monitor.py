@@ -16,13 +16,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ackfsm import explore
 from ackfsm.history.arrays import Ints, Mask, among
 from ackfsm.history.columns import ABSENT, NAMED, Encoded, concatenated, event_code
 from ackfsm.history.queues import configurations_of
 from ackfsm.history.read import NoEventError
 from ackfsm.history_format import EVENTS, Event
 from ackfsm.terms import Anomaly
+from ackfsm.verify.context.allowed import allowed
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.findings.judgements import CONTRADICTION, Judgements, codes_of, with_allowed
 from ackfsm.verify.findings.verdict import Result, verdict
@@ -320,8 +320,9 @@ class _After:
             return alert(kind=str(late.again), verdict="unknown", why="no configuration is known")
         findings = self._outcome.findings
         faults = {*findings.faults, *findings.broken}
-        answers = explore.allowed(self._specification, configuration, faults, actions=findings.actions)
-        if answers[late.again] is False:
+        asked = (self._specification, configuration, faults)
+        answers = allowed(*asked, actions=findings.actions, found=[late.again])
+        if answers[late.again].answer is False:
             return alert(kind=str(late.again), verdict="invalid", why=_AGAIN_FOR_NOTHING)
         return alert(kind=str(late.again), verdict="unknown", why=_AGAIN_PERHAPS)
 

@@ -25,7 +25,8 @@ from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Configuration
 from ackfsm.verify.counting.watch import MESSAGES
 from ackfsm.verify.findings.examine import Asked, examined
-from ackfsm.verify.findings.findings import UNCONFIGURED, Findings
+from ackfsm.verify.findings.findings import Findings
+from ackfsm.verify.words import UNCONFIGURED
 
 __all__ = ["Observations", "Plain"]
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
-from ackfsm.text import shown
-from ackfsm.verify import Finding, Result
-from ackfsm.views._lines import occurrence, occurrence_to
+from ackfsm.verify import Result
+from ackfsm.verify.words import not_conform, occurrence, occurrence_to
+from ackfsm.views.verdict_words import decided
 
 __all__ = ["CONTRADICTION", "VERDICT", "Check", "Outcome", "Place", "Report", "report_of", "unread_report"]
 
@@ -137,7 +137,7 @@ class _Asked:
             meaning="every message without an anomaly is a run of the model",
             outcome=Outcome.PASSED if not unnamed else Outcome.OPEN if unread else Outcome.FAILED,
             decides=False,
-            told=f"{unnamed:,} {'message does' if unnamed == 1 else 'messages do'} not conform to the model"
+            told=not_conform(unnamed, "message" if unnamed == 1 else "messages")
             + (" unless a line is missing" if unnamed and unread else ""),
             places=tuple(
                 self._place(each.message, each.line, str(each)) for each in findings.contradicted if not each.anomalies
@@ -154,7 +154,7 @@ class _Asked:
                 meaning=self.specification.meaning(anomaly),
                 outcome=Outcome.FAILED if violated else Outcome.OPEN if is_open else Outcome.PASSED,
                 decides=False,
-                told=_told(finding, self.result.apart(anomaly)),
+                told=decided(finding, self.result.apart(anomaly)),
                 places=self._places(anomaly, allowed=False if violated else None),
             )
 
@@ -194,25 +194,3 @@ class _Asked:
         if self.result.findings.imported and line is not None:
             return Place(message=message, line=None, told=f"{told.replace(f'line {line}', f'event {line}')} (imported)")
         return Place(message=message, line=line, told=told)
-
-
-def _told(finding: Finding, apart: Mapping[bool | None, int]) -> str:
-    """How often it was found, and how many of those are allowed; why that is unknown."""
-    if finding.count is None and not finding.found:
-        return f"whether {occurrence(finding.anomaly, None)} is unknown: {shown(finding.unknown or '')}"
-    least = "" if finding.count is not None else "at least "
-    sentence = f"{least}{occurrence(finding.anomaly, finding.found)}"
-    if not finding.found:
-        return sentence
-    if len(apart) == 1:
-        (allowed,) = apart
-        return f"{sentence}, which {_ALLOWED[allowed]}"
-    return f"{sentence}: " + ", ".join(f"{apart[each]:,} {_SHORT[each]}" for each in _SHORT if each in apart)
-
-
-_SHORT: Final[Mapping[bool | None, str]] = {False: "not allowed", None: "undecided", True: "allowed"}
-_ALLOWED: Final[Mapping[bool | None, str]] = {
-    True: "the configuration allows",
-    False: "the configuration does not allow",
-    None: "the tables leave undecided",
-}

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.explore.questions.allowed import _code_digest
+import ackfsm
+from ackfsm import verify
 from ackfsm.terms import Anomaly, Fault
+from ackfsm.verify.context.allowed import Allowed, _code_digest
 from model_tests.support.tables import shipped
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="who may write is told by the modes of POSIX")
@@ -25,8 +26,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ackfsm" / "allowed"
 
 
-def _asked(fault: Fault = Fault.CONSUMER_CRASH) -> dict[Anomaly, bool | None]:
-    return explore.allowed(shipped(), shipped().configure(), {fault})
+def _asked(fault: Fault = Fault.CONSUMER_CRASH) -> dict[Anomaly, Allowed]:
+    return verify.allowed(shipped(), shipped().configure(), {fault})
 
 
 def _kept(cache: Path) -> Path:
@@ -51,10 +52,10 @@ FORGED: dict[str, Callable[[str], str]] = {
     "nothing": lambda _: "{}",
     "no file of ours": lambda _: '{"question": 1, "answer": 2, "check": 3}',
     "lists": lambda _: '{"question": [], "answer": [], "check": []}',
-    "an answer that was changed": lambda text: text.replace('"loss": false', '"loss": true'),
+    "an answer that was changed": lambda text: text.replace('"loss": {"answer": false', '"loss": {"answer": true'),
     "an answer that lacks an anomaly": _changed(lambda held: held["answer"].pop("loss")),
     "an answer that has one more": _changed(lambda held: held["answer"].update(mistake=True)),
-    "an answer that is neither yes nor no": _changed(lambda held: held["answer"].update(loss=1)),
+    "an answer that is neither yes nor no": _changed(lambda held: held["answer"]["loss"].update(answer=1)),
     "an answer to another question": _changed(lambda held: held["question"].update(faults=["broker_crash"])),
     "an answer by other tables": _changed(lambda held: held["question"].update(tables="")),
     "an answer by other code": _changed(lambda held: held["question"].update(code="")),
@@ -104,7 +105,7 @@ def test_a_folder_that_others_can_write_is_not_believed(
 ) -> None:
     first = _asked()
     cache.chmod(mode)
-    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
+    monkeypatch.setattr("ackfsm.verify.context.allowed.check", None)
     with pytest.raises(TypeError):
         _asked()
     cache.chmod(0o700)
@@ -116,11 +117,11 @@ def test_a_file_that_others_can_write_is_not_believed(cache: Path, mode: int, mo
     first = _asked()
     _kept(cache).chmod(mode)
     with monkeypatch.context() as patch:
-        patch.setattr("ackfsm.explore.questions.allowed.check", None)
+        patch.setattr("ackfsm.verify.context.allowed.check", None)
         with pytest.raises(TypeError):
             _asked()
     assert _asked() == first
-    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
+    monkeypatch.setattr("ackfsm.verify.context.allowed.check", None)
     assert _asked() == first, "it was replaced by one that is believed"
 
 
@@ -134,7 +135,7 @@ def test_what_is_kept_can_be_written_by_its_owner_alone_whatever_the_umask(
     finally:
         os.umask(before)
     assert _kept(cache).stat().st_mode & 0o022 == cache.stat().st_mode & 0o022 == 0
-    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
+    monkeypatch.setattr("ackfsm.verify.context.allowed.check", None)
     assert _asked() == first
 
 
@@ -143,7 +144,7 @@ def test_what_belongs_to_somebody_else_is_not_believed(cache: Path, monkeypatch:
     assert cache.is_dir()
     somebody = os.geteuid() + 1
     monkeypatch.setattr("os.geteuid", lambda: somebody)
-    monkeypatch.setattr("ackfsm.explore.questions.allowed.check", None)
+    monkeypatch.setattr("ackfsm.verify.context.allowed.check", None)
     with pytest.raises(TypeError):
         _asked()
 
@@ -161,8 +162,10 @@ def test_something_else_in_the_place_of_an_answer_is_left_alone(cache: Path, pla
     assert kept.is_dir() or kept.is_fifo()
 
 
-def test_an_answer_depends_on_every_module_of_the_checker(monkeypatch: pytest.MonkeyPatch) -> None:
-    modules = set(Path(explore.__file__).parent.rglob("*.py"))
+def test_an_answer_depends_on_every_module_that_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = {
+        file for name in ("explore", "unbounded") for file in (Path(ackfsm.__file__).parent / name).rglob("*.py")
+    }
     read = set[Path]()
     read_bytes = Path.read_bytes
 
