@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections.abc import Sequence
 from typing import TypeVar
 
-__all__ = ["WHOLE", "few"]
+__all__ = ["WHOLE", "few", "in_turn"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 WHOLE = bool(os.environ.get("ACKFSM_TESTS_WHOLE"))
@@ -21,3 +23,14 @@ def few(cases: Sequence[T], number: int) -> list[T]:
         return list(cases)
     kept = sorted(random.Random(len(cases)).sample(range(len(cases)), number))
     return [cases[place] for place in kept]
+
+
+def in_turn(some: Sequence[S], many: Sequence[T], times: int) -> list[tuple[S, T]]:
+    """Each of ``many`` with ``times`` of ``some``, which take turns; with each of them where products are whole."""
+    if WHOLE or times >= len(some):
+        return list(itertools.product(some, many))
+    return [
+        (some[(place + turn * len(some) // times) % len(some)], each)
+        for place, each in enumerate(many)
+        for turn in range(times)
+    ]
