@@ -20,7 +20,7 @@ GENERATED := $(DRAWINGS) $(PAGES) $(INDEX) $(SEEDS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test defects mutants reductions searches applications campaign histories fuzz bench reality lint draw pages fresh wheel clean
+.PHONY: help install run test whole defects mutants reductions searches applications campaign histories fuzz bench reality lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ $(SERVERS): .ci/servers | $(INSTALLED)
 test: $(INSTALLED) $(SERVERS) ## run the tests, on all cores (in one process: PYTEST_ARGS=-n0)
 	@# They start Python many hundred times: whatever the environment says, it keeps what it has compiled.
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS)
+
+whole: export ACKFSM_TESTS_WHOLE := 1
+whole: test ## the same before a release, with whole products of cases where the tests take a few
 
 defects: $(INSTALLED) $(SERVERS) ## put defects into copies of engine and journals, and list what no test notices (DEFECTS_ARGS="--jobs 2")
 	$(BIN)/python -m model_tests.defects $(DEFECTS_ARGS)

@@ -14,7 +14,7 @@ from ackfsm.export import scxml
 from ackfsm.export._model import Model, model
 from ackfsm.network import Bounds, compose
 from ackfsm.terms import Fault
-from model_tests.support.checker.exported import systems
+from model_tests.support.checker.exported import FEW, NAMES, system
 from model_tests.support.tables import shipped
 
 _NAMESPACE = "{http://www.w3.org/2005/07/scxml}"
@@ -57,7 +57,7 @@ def _walk(text: str, written: Model, seed: int) -> Iterator[tuple[tuple[str, ...
 
 @pytest.mark.parametrize("number", _WALKED)
 def test_another_library_runs_it_as_the_network_moves(number: int) -> None:
-    network = systems()[number].network
+    network = system(number).network
     places = list(_walk(scxml(network), model(network, {"system"}), number))
     assert all(chart == state for chart, state in places)
     assert len({state for _, state in places}) > 10
@@ -71,9 +71,9 @@ def test_a_changed_row_is_noticed() -> None:
     assert any(chart != state for chart, state in _walk(changed, model(network, {"system"}), 1))
 
 
-@pytest.mark.parametrize("number", range(len(systems())), ids=lambda number: systems()[number].name)
+@pytest.mark.parametrize("number", FEW, ids=[NAMES[number] for number in FEW])
 def test_it_is_well_formed_and_has_every_state_and_every_row_that_moves(number: int) -> None:
-    network = systems()[number].network
+    network = system(number).network
     written, root = model(network, {"system"}), ET.fromstring(scxml(network))  # noqa: S314 - we wrote it
     states = {state.get("id") for state in root.iter(f"{_NAMESPACE}state")}
     transitions = list(root.iter(f"{_NAMESPACE}transition"))

@@ -15,6 +15,7 @@ from ackfsm.draw import Arrow, SequenceDiagram, sequence_mermaid, sequence_plant
 from ackfsm.terms import InputError, parse_value
 from ackfsm.text import printable, quoted
 from model_tests.support.tables import shipped
+from model_tests.support.whole import in_turn
 
 VERDICT = "valid: all that was found is allowed"
 FORGED = frozenset({VERDICT, "valid: no anomaly was found", "valid: 1 loss, all allowed by this configuration"})
@@ -110,22 +111,15 @@ def _verify(file: Path, capsys: pytest.CaptureFixture[str], *options: str) -> st
 FIELDS = ("message", "queue", "process", "session", "transaction", "error")
 
 
-@pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize(("field", "name"), in_turn(FIELDS, list(HOSTILE), 2))
 def test_no_name_in_a_history_reaches_the_screen_raw(
-    field: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    field: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _assert_harmless(_verify(_file(tmp_path, _history(**{field: text})), capsys))
-
-
-@pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_no_name_in_a_history_that_is_explained_reaches_the_screen_raw(
-    field: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = str(_file(tmp_path, _history(**{field: text})))
+    """Neither that of its verdict nor one that explains it."""
+    file = _file(tmp_path, _history(**{field: HOSTILE[name]}))
+    _assert_harmless(_verify(file, capsys))
     for options in ([], ["--at", "0.000005s"], ["--as", "mermaid"], ["--as", "svg"]):
-        main(["explain", file, *options])
+        main(["explain", str(file), *options])
         said = "".join(capsys.readouterr())
         assert all(character.isprintable() or character == "\n" for character in said)
         assert not FORGED.intersection(line.strip() for line in said.splitlines())
@@ -169,14 +163,16 @@ def test_no_name_of_a_process_whose_clock_differs_reaches_the_screen_raw(
         assert text == HOSTILE["half a pair"] or "".join(quoted(text, 64).split()) in "".join(said.split())
 
 
-@pytest.mark.parametrize("field", ["event", "fault", "scope", "delivery_mode"])
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+WORDS = ("event", "fault", "scope", "delivery_mode")
+
+
+@pytest.mark.parametrize(("field", "name"), in_turn(WORDS, list(HOSTILE), 1))
 def test_no_word_that_the_format_does_not_know_reaches_the_screen_raw(
-    field: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    field: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     header, *events = _history()
     unread = next(event for event in events if field in event)
-    lines = [header, *(event | {field: text} if event is unread else event for event in events)]
+    lines = [header, *(event | {field: HOSTILE[name]} if event is unread else event for event in events)]
     said = _verify(_file(tmp_path, lines), capsys)
     _assert_harmless(said)
     assert "could not be read" in said

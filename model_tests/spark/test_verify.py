@@ -19,6 +19,7 @@ from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.named_histories import named_histories
 from model_tests.support.verify.notation import events_of, write
+from model_tests.support.whole import WHOLE
 from model_tests.verify import test_actions as test_history_actions
 from model_tests.verify import test_clocks as test_history_clocks
 from model_tests.verify import test_counts as test_history_counts
@@ -35,16 +36,32 @@ NAMES = ("message", "session", "queue", "transaction")
 CLEAN = (DATA / "synthetic" / "legal_redelivered_on_first_sight.jsonl").read_text().splitlines()
 
 
-@pytest.fixture(params=[1, 1_000], ids=["one chunk", "several chunks"])
+def _prepared(session: SparkSession, lines: int, patch: pytest.MonkeyPatch) -> SparkSession:
+    """The session with chunks of so many lines, or with one chunk."""
+    if lines > 1:
+        patch.setattr(chunks, "LINES_AT_ONCE", lines)
+        patch.setattr(chunks, "ROWS_AT_ONCE", 3)
+        patch.setattr(_examine, "CHUNKS_A_TASK", 3)
+    spark.register(session)
+    return session
+
+
+_CHUNKS = {"one chunk": 1, "several chunks": 1_000}
+
+
+@pytest.fixture(params=_CHUNKS.values(), ids=list(_CHUNKS))
+def either_session(
+    spark_session: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> SparkSession:
+    return _prepared(spark_session, request.param, monkeypatch)
+
+
+@pytest.fixture(params=_CHUNKS.values() if WHOLE else [_CHUNKS["several chunks"]])
 def session(
     spark_session: SparkSession, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> SparkSession:
-    if request.param > 1:
-        monkeypatch.setattr(chunks, "LINES_AT_ONCE", request.param)
-        monkeypatch.setattr(chunks, "ROWS_AT_ONCE", 3)
-        monkeypatch.setattr(_examine, "CHUNKS_A_TASK", 3)
-    spark.register(spark_session)
-    return spark_session
+    """In several chunks: what is read and found in one alone is asked of recorded and of damaged histories."""
+    return _prepared(spark_session, request.param, monkeypatch)
 
 
 def _configured(path: Path) -> Configuration | None:
@@ -76,8 +93,8 @@ def test_what_nobody_recorded_is_found_by_the_model_alike(session: SparkSession)
 
 
 @pytest.mark.parametrize("name", ["rabbitmq-b-confirm-manual-broker-kill", "activemq-e-transacted-broker-kill"])
-def test_recorded(name: str, session: SparkSession) -> None:
-    found = _same(DATA / f"{name}.jsonl.gz", session)
+def test_recorded(name: str, either_session: SparkSession) -> None:
+    found = _same(DATA / f"{name}.jsonl.gz", either_session)
     labels = json.loads((DATA / "labels.json").read_text())[f"{name}.jsonl.gz"]
     assert found.events == labels["events"]
     assert {a: f.count for a, f in found.anomalies.items() if a in labels} == {
@@ -85,7 +102,7 @@ def test_recorded(name: str, session: SparkSession) -> None:
     }
 
 
-def test_parquet_and_jsonl_are_the_same_history(tmp_path: Path, session: SparkSession) -> None:
+def test_parquet_and_jsonl_are_the_same_history(tmp_path: Path, either_session: SparkSession) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -94,7 +111,7 @@ def test_parquet_and_jsonl_are_the_same_history(tmp_path: Path, session: SparkSe
     columns = {name: [event.get(name) for event in events] for name in names}
     file = tmp_path / "h.parquet"
     pq.write_table(pa.table(columns), file)
-    assert _same(file, session).messages == 2
+    assert _same(file, either_session).messages == 2
 
 
 def test_a_recovered_session_explains_a_second_delivery(tmp_path: Path, session: SparkSession) -> None:
@@ -302,10 +319,10 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("line", DAMAGE.values(), ids=DAMAGE)
-def test_an_unreadable_line_is_counted_and_placed(line: str, tmp_path: Path, session: SparkSession) -> None:
+def test_an_unreadable_line_is_counted_and_placed(line: str, tmp_path: Path, either_session: SparkSession) -> None:
     file = tmp_path / "h.jsonl"
     file.write_text("\n".join([*CLEAN[:3], line, *CLEAN[3:]]))
-    assert _same(file, session).parse_errors == 1
+    assert _same(file, either_session).parse_errors == 1
 
 
 def _truncated(tmp_path: Path) -> Path:
@@ -327,13 +344,13 @@ def _missing(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("make", [_truncated, _empty, _missing])
 def test_a_damaged_file_is_refused_in_the_same_words(
-    make: Callable[[Path], Path], tmp_path: Path, session: SparkSession
+    make: Callable[[Path], Path], tmp_path: Path, either_session: SparkSession
 ) -> None:
     file = make(tmp_path)
     with pytest.raises(InputError) as local:
         verify.read(file)
     with pytest.raises(InputError) as found:
-        spark.examine(file, SPEC, lambda _: SPEC.configure(), session)
+        spark.examine(file, SPEC, lambda _: SPEC.configure(), either_session)
     assert str(found.value) == str(local.value)
 
 

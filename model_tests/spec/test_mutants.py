@@ -19,10 +19,11 @@ from model_tests.mutants import Mutant, Noticed, Yardstick
 from model_tests.panel import System, system_of
 from model_tests.support.spec.deciding import NO_EVENT, deciding, in_all, instead
 from model_tests.support.tables import shipped
+from model_tests.support.whole import WHOLE
 
 SMALL = 1_000
 SYSTEMS = 2
-EVERY = 24
+EVERY = 24 if WHOLE else 96
 SHARES = 2
 
 

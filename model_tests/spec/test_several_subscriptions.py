@@ -14,6 +14,7 @@ from ackfsm.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError
 from model_tests.support.tables import copy_of_spec, replace, shipped
+from model_tests.support.whole import in_turn
 
 CRASH, GONE, CUT = Fault.BROKER_CRASH, Fault.CONSUMER_CRASH, Fault.PRODUCER_LINK_LOSS
 DURABLE: Mapping[str, object] = {"destination": "durable_subscription"}
@@ -105,8 +106,10 @@ def test_each_of_two_subscriptions_sees_exactly_what_the_only_one_sees(
         assert told.equal, told.trace
 
 
-@pytest.mark.parametrize("profile", ["jms", "artemis", "activemq", "rabbitmq"])
-@pytest.mark.parametrize("fault", [CRASH, GONE, Fault.LISTENER_EXCEPTION, Fault.PRODUCER_CRASH])
+STRUCK = (CRASH, GONE, Fault.LISTENER_EXCEPTION, Fault.PRODUCER_CRASH)
+
+
+@pytest.mark.parametrize(("profile", "fault"), in_turn(["jms", "artemis", "activemq", "rabbitmq"], STRUCK, 1))
 def test_two_durable_subscriptions_allow_what_one_allows_and_a_mix_what_either_allows(
     profile: str, fault: Fault
 ) -> None:

@@ -1,6 +1,7 @@
 """What the tables mean once they are read: machines, counters, profiles, promises."""
 
 import dataclasses
+import functools
 import math
 import re
 import tracemalloc
@@ -68,7 +69,7 @@ def each_of(events: str) -> Iterator[str]:
     """The events that a key names, those of a group one by one."""
     for event in events.split(","):
         name, bracket, relation = event.strip().partition("(")
-        for each in GROUPS.get(name, [name]):
+        for each in groups().get(name, [name]):
             yield f"{each}{bracket}{relation}"
 
 
@@ -90,6 +91,7 @@ def other_words(text: str, words: Mapping[str, str]) -> str:
     return text
 
 
+@functools.cache
 def read_again() -> dict[str, dict[str, Any]]:
     """Every machine and property machine of ``spec/``, as YAML has it."""
     found: dict[str, dict[str, Any]] = {}
@@ -102,12 +104,14 @@ def read_again() -> dict[str, dict[str, Any]]:
     return found
 
 
-RAW = read_again()
-EVENTS = yaml.safe_load((SPEC / "events.yaml").read_text(encoding="utf-8"))
-GROUPS = {
-    group: [name for name, event in EVENTS.items() if event.get("group") == group]
-    for group in {event["group"] for event in EVENTS.values() if "group" in event}
-}
+@functools.cache
+def groups() -> dict[str, list[str]]:
+    """The events of each group."""
+    found: dict[str, list[str]] = {}
+    for name, event in yaml.safe_load((SPEC / "events.yaml").read_text(encoding="utf-8")).items():
+        if "group" in event:
+            found.setdefault(event["group"], []).append(name)
+    return found
 
 
 def machines(specification: Specification) -> list[Machine]:
@@ -124,7 +128,7 @@ def environments(configuration: Configuration, limits: Bounds) -> Iterator[dict[
 
 def test_every_machine_of_the_files_is_read_once() -> None:
     names = [machine.name for machine in machines(shipped())]
-    assert sorted(names) == sorted(RAW)
+    assert sorted(names) == sorted(read_again())
     assert len(names) == len(set(names))
 
 
@@ -162,7 +166,7 @@ def test_a_machine_is_what_its_file_says(configuration: Configuration, limits: B
             known[name] = eval(condition["when"], {"__builtins__": {}}, known)  # noqa: S307 - the independent reader
         for machine in machines(shipped()):
             if machine.counter is None:
-                as_the_file_says(machine.fsm(environment), RAW[machine.name], known)
+                as_the_file_says(machine.fsm(environment), read_again()[machine.name], known)
 
 
 def as_the_file_says(fsm: Fsm, table: Mapping[str, Any], known: Mapping[str, Any]) -> None:

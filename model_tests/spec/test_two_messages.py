@@ -16,6 +16,7 @@ from model_tests import mutants, two_messages
 from model_tests.support.spec import oracle_two
 from model_tests.support.spec.oracle_two import Fact, Setting
 from model_tests.support.tables import shipped
+from model_tests.support.whole import few
 from model_tests.two_messages import Compared, System, compared, drawn
 
 AUTO, CLIENT = AckMode.AUTO_ACKNOWLEDGE, AckMode.CLIENT_ACKNOWLEDGE
@@ -47,7 +48,7 @@ def asked(settings: Mapping[str, object], faults: Collection[Fault], max_faults:
 # ---- Both sides, drawn ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", range(0, 100, 20))
+@pytest.mark.parametrize("first", few(range(0, 100, 20), 2))
 def test_one_session_and_one_fault(first: int) -> None:
     for seed in range(first, first + 20):
         each = compared(drawn(seed, sessions=1, max_faults=1))
@@ -55,12 +56,12 @@ def test_one_session_and_one_fault(first: int) -> None:
 
 
 def test_one_session_and_two_faults() -> None:
-    for seed in range(200, 205):
+    for seed in few(range(200, 205), 2):
         each = compared(drawn(seed, sessions=1, max_faults=2))
         assert each.agree, str(each)
 
 
-@pytest.mark.parametrize("first", [300, 302])
+@pytest.mark.parametrize("first", few([300, 302], 1))
 def test_two_sessions(first: int) -> None:
     for seed in range(first, first + 2):
         each = compared(drawn(seed, sessions=2, max_faults=1))

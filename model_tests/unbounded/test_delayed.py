@@ -18,6 +18,7 @@ from ackfsm.unbounded._ghosts import LOST, Delayed, Moves, delayed_ghost, delaye
 from ackfsm.unbounded._tables import Role
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import row, shipped
+from model_tests.support.whole import in_turn
 
 NAMES = ("prefetch_overrun", "double_outcome")
 LINK = frozenset({Fault.CONSUMER_LINK_LOSS})
@@ -41,8 +42,7 @@ def _reached(specification: Specification, profile: str) -> bool | None:
     return answer.findings[Anomaly.PREFETCH_OVERRUN].reachable
 
 
-@pytest.mark.parametrize("profile", HELD)
-@pytest.mark.parametrize("level", [Level.CHAOS, Level.LOCAL])
+@pytest.mark.parametrize(("level", "profile"), in_turn([Level.CHAOS, Level.LOCAL], list(HELD), 1))
 def test_what_is_held_over_a_broken_connection_is_within_the_bound(profile: str, level: Level) -> None:
     assert _proved(shipped(), profile, level)
     assert _reached(shipped(), profile) is False
@@ -115,8 +115,7 @@ def test_counting_up_while_it_is_closed_is_wrong() -> None:
     assert states[_next(columns, closed, 4, own=False)] == Delayed(closed=False, kept=0, watching=0)
 
 
-@pytest.mark.parametrize("profile", HELD)
-@pytest.mark.parametrize("level", [Level.CHAOS, Level.RELATED])
+@pytest.mark.parametrize(("level", "profile"), in_turn([Level.CHAOS, Level.RELATED], list(HELD), 1))
 def test_a_certificate_of_it_is_verified(profile: str, level: Level) -> None:
     certificate = certified(profile, HELD[profile] | {"prefetch": 500}, NAMES, levels=[level], faults=LINK)
     assert set(certificate.proved) == set(NAMES)

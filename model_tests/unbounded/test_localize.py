@@ -16,6 +16,7 @@ from ackfsm.unbounded._localize import Kept, projected, with_what_chooses
 from ackfsm.unbounded._related import relating
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import shipped
+from model_tests.support.whole import few
 
 _TWO_COPIES: Mapping[str, object] = {"resend_in_doubt": True, "block_on_acknowledge": False}
 """Nobody waits for an answer: else more machines tell whether the application has acknowledged the other copy."""
@@ -24,13 +25,16 @@ _FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.PRODUCER_LINK_LOSS})
 
 @pytest.mark.parametrize(
     ("profile", "settings"),
-    [
-        ("jms", {}),
-        ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}),
-        ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
-        ("solace", {}),
-        ("qpid", {"prefetch": 1}),
-    ],
+    few(
+        [
+            ("jms", {}),
+            ("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}),
+            ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
+            ("solace", {}),
+            ("qpid", {"prefetch": 1}),
+        ],
+        2,
+    ),
 )
 def test_few_machines_prove_what_all_prove(profile: str, settings: dict[str, object]) -> None:
     """All machines are tried with so many views too, where few do not prove it."""

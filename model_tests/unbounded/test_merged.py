@@ -21,6 +21,7 @@ from ackfsm.unbounded._steps import Spaces
 from ackfsm.unbounded._tables import Role
 from ackfsm.unbounded._views import Views
 from model_tests.support.tables import shipped
+from model_tests.support.whole import in_turn
 
 _FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL})
 _CASES = [("jms", {}), ("qpid", {"prefetch": 5}), ("jms", {"resend_in_doubt": True})]
@@ -67,16 +68,15 @@ def _coarsest(keys: Sequence[Hashable], after: Sequence[Sequence[int]]) -> list[
         blocks = finer
 
 
-@pytest.mark.parametrize("of_relation", [False, True])
-@pytest.mark.parametrize(("profile", "settings"), _CASES)
+@pytest.mark.parametrize(("of_relation", "case"), in_turn([False, True], _CASES, 1))
 def test_states_of_a_message_that_are_made_one_are_the_coarsest_that_may_be(
-    profile: str, settings: dict[str, object], *, of_relation: bool
+    case: tuple[str, dict[str, object]], *, of_relation: bool
 ) -> None:
     """They have the same ghosts, wait for the same causes, and so do those that follow them by whatever step.
 
     In a relation whoever refuses what it has for itself stays as it is by it, unless all that are made one refuse it.
     """
-    spaces, halves = _with_halves(_system(profile, settings), of_relation=of_relation)
+    spaces, halves = _with_halves(_system(*case), of_relation=of_relation)
     message, ghosts = spaces.message, [ghost.ghost for ghost in spaces.system.ghosts]
     assert message.representatives is not None
     is_met = halves.sum(axis=0) > 0
@@ -113,16 +113,15 @@ def test_what_an_application_is_left_behind_with_is_no_matter_of_a_relation(
     assert of_relation < exact / 2
 
 
-@pytest.mark.parametrize("of_relation", [False, True])
-@pytest.mark.parametrize(("profile", "settings"), _CASES[:2])
+@pytest.mark.parametrize(("of_relation", "case"), in_turn([False, True], _CASES[:2], 1))
 def test_what_pairs_can_be_in_is_no_less(
-    profile: str, settings: dict[str, object], monkeypatch: pytest.MonkeyPatch, *, of_relation: bool
+    case: tuple[str, dict[str, object]], monkeypatch: pytest.MonkeyPatch, *, of_relation: bool
 ) -> None:
     """Of each pair of states that are not made one the pair of those that are kept is there; and the mutant.
 
     It takes those for one that can do the same, whatever follows.
     """
-    whole = _system(profile, settings)
+    whole = _system(*case)
     with monkeypatch.context() as patch:
         patch.setattr(Space, "merge", lambda *_: None)
         apart = _pairs(whole, of_relation=of_relation)

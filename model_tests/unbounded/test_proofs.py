@@ -21,6 +21,7 @@ from ackfsm.unbounded._tables import Role, Table
 from ackfsm.unbounded._words import Letter
 from model_tests.support.checker.projected import fading, wary
 from model_tests.support.tables import shipped
+from model_tests.support.whole import few
 
 _CHEAP = (Level.CHAOS,)
 _LINK = frozenset({Fault.CONSUMER_LINK_LOSS})
@@ -40,7 +41,7 @@ def _proved(proof: Proof) -> set[str]:
     return {name for name, verdict in proof.verdicts.items() if verdict.proved}
 
 
-@pytest.mark.parametrize("profile", ["jms", "ems", "solace", "qpid", "qpid-jms", "artemis", "activemq", "rabbitmq"])
+@pytest.mark.parametrize("profile", few(sorted(shipped().profiles), 3))
 def test_no_proof_contradicts_a_search(profile: str) -> None:
     configuration = shipped().configure(profile)
     proof = prove(shipped(), configuration, levels=_CHEAP, max_states=20_000)
@@ -102,7 +103,7 @@ def test_an_application_that_two_doubts_silence_is_missed_by_small_searches_and_
     )
 
 
-@pytest.mark.parametrize("after", [3, 4, 6])
+@pytest.mark.parametrize("after", few([3, 4, 6], 1))
 def test_no_number_of_messages_is_enough_for_a_proof(after: int) -> None:
     """The same two defects, which take that many messages and one more: three show neither."""
     faded = fading(shipped(), after)

@@ -23,6 +23,7 @@ from ackfsm.unbounded._tables import Table
 from ackfsm.unbounded._views import Views
 from model_tests.support.checker.projected import Projection, random_run
 from model_tests.support.tables import shipped
+from model_tests.support.whole import in_turn
 
 _ENDLESS = Family(3, None)
 _FEW = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL})
@@ -123,8 +124,7 @@ def _pairs(system: System, local: Views) -> Views:
     return Views(spaces, Level.PAIRS, third=True, max_states=400_000, halves=halves)
 
 
-@pytest.mark.parametrize("of_system", [False, True])
-@pytest.mark.parametrize("name", _CASES)
+@pytest.mark.parametrize(("of_system", "name"), in_turn([False, True], list(_CASES), 1))
 def test_runs_of_six_messages_are_within_the_relation_and_the_views_that_ask_it(name: str, *, of_system: bool) -> None:
     related = _related(name, of_system=of_system)
     assert len(related) < len(_views(name, Level.LOCAL)), "else the relation would exclude nothing"

@@ -19,6 +19,7 @@ from ackfsm.verify.folding import chunks
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.notation import events_of
+from model_tests.support.whole import in_turn
 
 SPEC = shipped()
 
@@ -260,8 +261,7 @@ def test_a_story_is_judged(name: str, tmp_path: Path) -> None:
     assert (found.verdict, found.findings.parse_errors) == (STORIES[name].verdict, 0), found.reasons
 
 
-@pytest.mark.parametrize("written", [as_lines, _as_gzip, as_parquet], ids=["lines", "gzip", "Parquet"])
-@pytest.mark.parametrize("name", STORIES)
+@pytest.mark.parametrize(("written", "name"), in_turn([as_lines, _as_gzip, as_parquet], list(STORIES), 1))
 def test_a_story_in_chunks_is_that_of_the_whole(
     name: str, written: Callable[[Story, Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import functools
 import random
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ackfsm import explore
 from ackfsm.network import Bounds, Network, compose
 from ackfsm.terms import AckMode, AttemptsExhausted, Configuration, DeliveryMode, Fault
 from model_tests.support.tables import actions, shipped, values
+from model_tests.support.whole import WHOLE
 
-__all__ = ["Found", "System", "found", "systems"]
+__all__ = ["ALL", "COVERING", "FEW", "NAMES", "Found", "System", "found", "shapes", "system"]
 
 DRAWN = 36
 """Each acknowledgement mode once with each delivery mode."""
@@ -33,6 +35,12 @@ _REPEATED: Mapping[str, object] = {
     "duplicate_detection": True,
     "resend_in_doubt": True,
 }
+
+
+def _modes(number: int) -> tuple[AckMode, DeliveryMode]:
+    """Of the drawn system of this number."""
+    return list(AckMode)[number % len(AckMode)], list(DeliveryMode)[number % len(DeliveryMode)]
+
 
 _BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
     ("jms", {}, {}),
@@ -162,6 +170,19 @@ _BY_HAND: tuple[tuple[str, Mapping[str, object], dict[str, Any]], ...] = (
 )
 
 
+NAMES = (
+    *(f"hand-{number}-{profile}" for number, (profile, _, _) in enumerate(_BY_HAND)),
+    *(f"drawn-{number}-{'-'.join(_modes(number))}" for number in range(DRAWN)),
+)
+"""Of the systems, by their numbers: the tests' ids, for which no system is searched."""
+
+ALL = range(len(NAMES))
+COVERING = (5, 12, 15, 16, 21, 23, 26, 34, 37, 39, 42, 44, 45, 50, 51, 56, 57, 60, 61, 65, 66, 67, 68, 70)
+FEW: Sequence[int] = ALL if WHOLE else COVERING
+"""What other searches go through in the suite: these have every machine, event, participant, fault, bound and anomaly
+that all have (:func:`shapes`)."""
+
+
 _ENDS: tuple[dict[str, object], ...] = (
     {"time_to_live": True},
     {"max_delivery_attempts": 1, "attempts_exhausted": AttemptsExhausted.DESTROY},
@@ -198,32 +219,25 @@ def _told(exploration: explore.Exploration) -> Found:
 
 
 @functools.cache
-def systems() -> tuple[System, ...]:
-    """Some systems written by hand, and many drawn: every acknowledgement mode and delivery mode comes up."""
-    return (*map(_by_hand, range(len(_BY_HAND))), *_drawn(random.Random(20)))
-
-
-def _by_hand(number: int) -> System:
-    profile, chosen, bounds = _BY_HAND[number]
-    network = compose(shipped(), shipped().configure(profile, chosen), _bounds(**bounds))
-    return System(f"hand-{number}-{profile}", network, found(network))
+def system(number: int) -> System:
+    """The system of this number."""
+    if number < len(_BY_HAND):
+        profile, chosen, bounds = _BY_HAND[number]
+        network = compose(shipped(), shipped().configure(profile, chosen), _bounds(**bounds))
+        return System(NAMES[number], network, found(network))
+    return _small(random.Random(number), number - len(_BY_HAND))
 
 
 def _bounds(**bounds: Any) -> Bounds:
     return Bounds(**{"faults": frozenset(Fault), **bounds})
 
 
-def _drawn(draw: random.Random) -> Iterator[System]:
-    for number in range(DRAWN):
-        modes = (list(AckMode)[number % len(AckMode)], list(DeliveryMode)[number % len(DeliveryMode)])
-        yield _small(draw, number, dict(zip(("ack_mode", "delivery_mode"), modes, strict=True)))
-
-
-def _small(draw: random.Random, number: int, fixed: Mapping[str, object]) -> System:
-    """The first system drawn with these modes that is small enough."""
+def _small(draw: random.Random, number: int) -> System:
+    """The first drawn system with its modes that is small enough."""
+    fixed = dict(zip(("ack_mode", "delivery_mode"), _modes(number), strict=True))
     while True:
         keys = [field.name for field in dataclasses.fields(Configuration)]
-        chosen: dict[str, Any] = {key: draw.choice(values(key)) for key in keys} | dict(fixed)
+        chosen: dict[str, Any] = {key: draw.choice(values(key)) for key in keys} | fixed
         chosen |= {} if number % 2 else draw.choice(_ENDS)
         bounds = Bounds(
             messages=1 if number % 3 else 2,
@@ -235,8 +249,24 @@ def _small(draw: random.Random, number: int, fixed: Mapping[str, object]) -> Sys
         network = compose(shipped(), Configuration(**chosen), bounds)
         small = explore.explore(network, explore.SearchOptions(max_states=_MOST_STATES))
         if small.complete and small.states >= _FEWEST_STATES:
-            return System(
-                f"{number}-{chosen['ack_mode']}-{chosen['delivery_mode']}-{bounds.messages}-{bounds.consumers}",
-                network,
-                _told(small),
-            )
+            return System(NAMES[len(_BY_HAND) + number], network, _told(small))
+
+
+def shapes(number: int) -> frozenset[tuple[str, ...]]:
+    """What the system of this number has that another may lack, without the numbers of its messages and consumers."""
+    one = system(number)
+    bounds, network = one.network.bounds, one.network
+    names = [instance.fsm.name for instance in network.instances]
+    parts = {(_unnumbered(event.name), names[part.instance]) for event in network.events for part in event.participants}
+    modes = {(key, str(value)) for key, value in network.configuration.as_dict().items() if key in _MODES}
+    faults = {("fault", fault) for fault in bounds.faults if bounds.max_faults != 0}
+    limits = {(key, str(value)) for key, value in dataclasses.asdict(bounds).items() if key not in _SETS}
+    return frozenset({*parts, *modes, *faults, *limits, *(("reached", anomaly) for anomaly in one.found.reachable)})
+
+
+_MODES = frozenset({"profile", "ack_mode", "delivery_mode", "send_mode", "consumption"})
+_SETS = frozenset({"faults", "actions", "without"})
+
+
+def _unnumbered(name: str) -> str:
+    return re.sub(r"(_[a-z]?\d+)+", "", name)

@@ -1,0 +1,36 @@
+"""A product of many cases: a few of them in the suite, all of them before a release (``make whole``)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+from collections.abc import Sequence
+from typing import TypeVar
+
+__all__ = ["WHOLE", "few", "in_turn"]
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+WHOLE = bool(os.environ.get("ACKFSM_TESTS_WHOLE"))
+"""Whether products are run whole."""
+
+
+def few(cases: Sequence[T], number: int) -> list[T]:
+    """``number`` of the cases in their order, the same on every day; all of them where products are whole."""
+    if WHOLE or number >= len(cases):
+        return list(cases)
+    kept = sorted(random.Random(len(cases)).sample(range(len(cases)), number))
+    return [cases[place] for place in kept]
+
+
+def in_turn(some: Sequence[S], many: Sequence[T], times: int) -> list[tuple[S, T]]:
+    """Each of ``many`` with ``times`` of ``some``, which take turns; with each of them where products are whole."""
+    if WHOLE or times >= len(some):
+        return list(itertools.product(some, many))
+    return [
+        (some[(place + turn * len(some) // times) % len(some)], each)
+        for place, each in enumerate(many)
+        for turn in range(times)
+    ]
