@@ -174,7 +174,7 @@ def test_what_a_message_went_through_is_its_clients_and_the_places_of_its_lines(
         chunk = chunks_of(sorted(told, key=lambda each: int(each["t"])), [])[0]
         assert chunk.events is not None
         events = assemble([chunk.events])
-        where, inside = np.full((1, 6), -1, np.int32), np.full((1, 2), -1, np.int32)
+        where, inside = np.full((1, 6), -1, np.int64), np.full((1, 2), -1, np.int64)
         followed = Followed(events, np.zeros(1, np.uint64), where, inside)
         numbers.add(int(went_through(followed, np.ones(1, bool), {Line.SEND}, 0)[0]))
     assert len(numbers) == (1 if same else 2)
