@@ -366,7 +366,7 @@ def _silence(this: _Examination) -> _Silence | None:
     if this.whole.silent is None or Event.PROCESSED in this.missing or not asked:
         return None
     silent, messages = this.whole.silent
-    taken = this.share.of(messages)
+    silent, taken = silent.among(this.events, this.share.messages), this.share.of(messages)
     unprocessed, reprocessed = this.counts[Anomaly.UNPROCESSED].codes, this.counts[Anomaly.REPROCESSED].codes
     times = np.bincount(this.events.message[this.events.places(Event.DELIVERED)])
     return _Silence(silent, np.intersect1d(unprocessed, taken), np.setdiff1d(taken[times[taken] > 1], reprocessed))

@@ -77,6 +77,12 @@ class Silent:
     names: tuple[str, ...]
     processes: tuple[int, ...] = ()
 
+    def among(self, events: Events, messages: Mask) -> Silent:
+        """Those of them that were delivered one of the ``messages``."""
+        rows = events.places(Event.DELIVERED)
+        rows = rows[messages[events.message[rows]]]
+        return _named(self.told, events, np.intersect1d(self.processes, events.process[rows]))
+
 
 def silent_of(events: Events) -> tuple[Silent, Ints] | None:
     """Those of ``events`` and the messages that were delivered to them; ``None`` if there are none."""
@@ -92,11 +98,12 @@ def silent_of(events: Events) -> tuple[Silent, Ints] | None:
     silent[process[np.isin(message, events.message[processed[~own]])]] = False
     if not silent.any():
         return None
-    codes = np.flatnonzero(silent)
+    return _named(bool(len(processed)), events, np.flatnonzero(silent)), np.unique(message[silent[process]])
+
+
+def _named(told: bool, events: Events, codes: Ints) -> Silent:  # noqa: FBT001 - of this module
     names = events.names["process"].take(pa.array(codes)).to_pylist()
-    return Silent(bool(len(processed)), tuple(sorted(names)), tuple(codes.tolist())), np.unique(
-        message[silent[process]]
-    )
+    return Silent(told, tuple(sorted(names)), tuple(codes.tolist()))
 
 
 def unless_early(finding: Finding, early: Early | None, skew: int) -> Finding:
