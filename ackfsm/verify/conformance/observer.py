@@ -184,8 +184,6 @@ class Observer:
         self._environment = specification.environment(states.network.configuration)
         self.around = self._recording.around
         """The signs of what happens around messages."""
-        self.late = self._recording.late(self._environment)
-        """The signs of lines that are written late."""
         self._lanes = {name: event.lane for name, event in specification.events.items()}
         rows = [row for row in self._recording.signs.values() if row.only is not Only.WRITTEN]
         told = {row.name: self._told(row) for row in rows}
