@@ -51,7 +51,9 @@ def _recovered(events: Index) -> bool:
 
     A ``close`` with an ``error`` is a connection that broke, which is no will of the application.
     """
-    ends = np.union1d(events.places(*_RECOVERING_SESSIONS), np.setdiff1d(events.closes_of_sessions(), _broken(events)))
+    ends = np.union1d(
+        events.places(*_RECOVERING_SESSIONS), np.setdiff1d(events.closes_of_sessions(), events.found_broken())
+    )
     following = events.next_delivery
     recovered = events.until(events.deliveries, session=ends) < following
     return bool((recovered & (following != NEVER)).any())
@@ -63,7 +65,7 @@ def _closed_early(events: Index) -> bool:
     The consumer may have prefetched it, or have had it without a line.  Of a session that neither sent nor was
     delivered anything the queue is not known: it may be any.
     """
-    closes = np.setdiff1d(events.places(Event.CLOSE), _broken(events))
+    closes = np.setdiff1d(events.places(Event.CLOSE), events.found_broken())
     waits, consumed = _waits(events), _consumed(events)
     silent = _silent(events, closes)
     own, by = _pairs_of(consumed.session, events.session[closes])
@@ -134,7 +136,7 @@ def given_back_beside(events: Index, *, thrown: bool) -> bool:
     prefetched and never seen then goes to the other one.  A session that neither sent nor was delivered anything may
     have consumed from any queue.
     """
-    ends = np.setdiff1d(events.places(*_RECOVERING, *([Event.FAILED] if thrown else [])), _broken(events))
+    ends = np.setdiff1d(events.places(*_RECOVERING, *([Event.FAILED] if thrown else [])), events.found_broken())
     consumed, of_silent = _consumed(events), _silent(events, ends)
     queue, first, last = consumed.queue, consumed.first, consumed.last
     if (_going_on(np.zeros_like(queue), first, last, np.zeros_like(of_silent), of_silent) > 0).any():
@@ -208,17 +210,12 @@ def _last_of_others(queue: Ints, last: Ints) -> Ints:
 
 def _breaks(events: Index) -> Ints:
     """When a session of each process first broke: its own ``close`` with an ``error``, or a fault that may be its."""
-    broken = events.first_of(_broken(events), "process")
+    broken = events.first_of(events.found_broken(), "process")
     first = np.where(broken == NONE, len(events), broken)
     for fault in fault_lines(events, _faults(events), events.deliveries):
         whose = sorted(fault.victims) or slice(None)
         first[whose] = np.minimum(first[whose], fault.moment[0])
     return first
-
-
-def _broken(events: Index) -> Ints:
-    closes = events.places(Event.CLOSE)
-    return np.asarray(closes[events.errs[closes] == 1])
 
 
 def _faults(events: Index) -> Ints:

@@ -471,7 +471,7 @@ def _findings(this: _Examination, anomalies: Mapping[Anomaly, Finding], model: _
         offsets=whole.clocks.offsets,
         drifts={name: round(drift * 1e6, 3) for name, drift in whole.clocks.drifts.items()},
         explanation=None if model is None else model.explanation,
-        broken=_broken_connections(events) if configuration else (),
+        broken=_lost_links(events) if configuration else (),
         given_back_beside=configuration is not None
         and given_back_beside(events, thrown=configuration.listener_exception in _THROWN_BACK),
         unrecorded=None if model is None else model.unrecorded,
@@ -555,18 +555,10 @@ def _open_ends(
     return found
 
 
-def _broken_connections(events: Index) -> tuple[Fault, ...]:
-    """The faults that a ``close`` with an ``error`` tells of, by who had it, or an answer that is missing."""
-    closes = events.places(Event.CLOSE)
-    broken = np.unique(events.process[closes[events.errs[closes] == 1]])
-    sides = {
-        Fault.PRODUCER_LINK_LOSS: events.places(Event.SEND, Event.RESEND),
-        Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
-    }
-    seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
-    if len(events.timeouts[0]):
-        seen.add(Fault.CONSUMER_LINK_LOSS)
-    return tuple(fault for fault in sides if fault in seen)
+def _lost_links(events: Index) -> tuple[Fault, ...]:
+    """The faults that a connection tells of that was found broken, or an answer that is missing."""
+    unanswered = {Fault.CONSUMER_LINK_LOSS} if len(events.timeouts[0]) else set()
+    return tuple(fault for fault, rows in events.lost_links.items() if len(rows) or fault in unanswered)
 
 
 _THROWN_BACK = frozenset({ListenerException.REDELIVER, ListenerException.RECOVER})
