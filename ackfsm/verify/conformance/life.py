@@ -12,7 +12,7 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
@@ -43,9 +43,8 @@ class Life:
     heard: tuple[Heard, ...]
     at_rest: bool = False
 
-    def renamed(self, names: Mapping[str, str]) -> Life:
-        """The same with other ``names`` of signs."""
-        signs = (dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name)) for each in self.heard)
+    def with_signs(self, signs: Iterable[Sign]) -> Life:
+        """The same with these ``signs`` in the places of its own."""
         heard = (dataclasses.replace(each, sign=sign) for each, sign in zip(self.heard, signs, strict=True))
         return Life(tuple(heard), self.at_rest)
 

@@ -7,7 +7,8 @@ message in the history's configuration (docs/decisions/conformance.md).  Equal l
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -77,137 +78,109 @@ class Decision:
     undecided: str | None = None
 
 
-class _Part:
-    """Some lives of one history, decided."""
-
-    def __init__(self, lives: Lives, judge: Judge) -> None:
-        self.lives = lives
-        self.judge = judge
-        different = [lives.lived(place) for place in lives.first.tolist()]
-        decided = {lived.message: judge.decide(lived) for lived in sorted(different, key=judge.turn)}
-        self.decisions = tuple(decided[lived.message] for lived in different)
-
-    def contradicted(self) -> Ints:
-        """The messages that are no run of the model, ascending."""
-        return self._having(lambda decision: decision.contradiction is not None)
-
-    def undecided(self) -> Ints:
-        """The messages of which nothing was decided, ascending."""
-        return self._having(lambda decision: decision.undecided is not None)
-
-    def _having(self, chosen: Callable[[Decision], bool]) -> Ints:
-        has = np.array([*map(chosen, self.decisions), False])
-        found: Ints = self.lives.message[has[self.lives.number]]
-        return found
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Conformance:
-    """What was decided of all messages of a history; those that were looked at twice count as the second time."""
+    """What was decided of all messages of a history, or of pairs of them; what was looked at twice counts as then.
+
+    Attributes:
+        recorded: what is recorded of them.
+        numbers: for each message the number of its life, the same for equal ones; -1 where nothing is told of it.
+    """
 
     recorded: Recorded
-    _parts: tuple[_Part, ...]
-    _part: Ints
+    numbers: Ints
+    _judge: Judge
+    _looks: Sequence[Lives]
+    _decisions: Sequence[Decision]
+    _look: Ints
     _place: Ints
+    _needed: dict[int, Needed] = dataclasses.field(default_factory=dict)
 
     @property
     def messages(self) -> int:
         """How many messages were held to the model."""
-        return len(self._parts[0].lives.message)
+        return len(self._looks[0].message)
 
     @property
     def held(self) -> Mask:
         """For each message whether it was held to the model."""
-        return np.asarray(self._part != ABSENT)
+        return np.asarray(self.numbers != ABSENT)
 
     @property
     def lives(self) -> int:
         """How many different lives were decided."""
-        return sum(len(part.decisions) for part in self._parts)
+        return len(self._decisions)
 
     @property
     def searches(self) -> int:
         """How many times a life was held to a network."""
-        return self._parts[0].judge.searches
+        return self._judge.searches
 
     @property
     def states(self) -> int:
         """How many states of networks were met."""
-        return self._parts[0].judge.states
+        return self._judge.states
 
     def contradicted(self) -> Ints:
         """The messages that are no run of the model, ascending."""
-        return self._parts[-1].contradicted()
-
-    def loose(self) -> Ints:
-        """Those that are no run of the model in the order of their lines, whatever they are in other orders."""
-        return np.flatnonzero(self._part > 0)
-
-    def stops(self) -> tuple[Ints, Ints]:
-        """The messages that are no run of the model, and the row where each stops to be one; -1 where it is the end."""
-        part = self._parts[-1]
-        messages = part.contradicted()
-        place = self._place[messages]
-        signs = np.array(
-            [0 if each.contradiction is None else each.contradiction.place for each in part.decisions], int
-        )
-        return messages, part.lives.rows(place, signs[part.lives.number[place]])
+        return self._having([each.contradiction is not None for each in self._decisions])
 
     def undecided(self) -> Mapping[str, Ints]:
         """The messages of which nothing was decided, ascending, by the reason."""
-        found: dict[str, list[Ints]] = {}
-        for number, part in enumerate(self._parts):
-            its = np.flatnonzero(self._part[part.lives.message] == number)
-            for why in {each.undecided for each in part.decisions if each.undecided is not None}:
-                has = np.array([each.undecided == why for each in part.decisions])
-                found.setdefault(why, []).append(part.lives.message[its[has[part.lives.number[its]]]])
-        messages = {why: np.unique(np.concatenate(each)) for why, each in sorted(found.items())}
-        return {why: its for why, its in messages.items() if len(its)}
+        reasons = sorted({each.undecided for each in self._decisions if each.undecided is not None})
+        found = {why: self._having([each.undecided == why for each in self._decisions]) for why in reasons}
+        return {why: its for why, its in found.items() if len(its)}
+
+    def _having(self, chosen: Sequence[bool]) -> Ints:
+        found: Ints = np.flatnonzero(np.array([*chosen, False])[self.numbers])
+        return found
+
+    def loose(self) -> Ints:
+        """Those that are no run of the model in the order of their lines, whatever they are in other orders."""
+        return np.flatnonzero(self._look > 0)
+
+    def stops(self) -> tuple[Ints, Ints]:
+        """The messages that are no run of the model, and the row where each stops to be one; -1 where it is the end."""
+        messages = self.contradicted()
+        stops = np.array([each.contradiction.place if each.contradiction else 0 for each in self._decisions], np.int64)
+        return messages, self._looks[-1].rows(self._place[messages], stops[self.numbers[messages]])
 
     def of(self, message: int) -> tuple[Decision, Lived]:
         """What was decided of ``message``, and its life."""
-        part, place = self._parts[self._part[message]], int(self._place[message])
-        return part.decisions[int(part.lives.number[place])], part.lives.lived(place)
-
-    def numbers(self) -> Ints:
-        """For each message a number of its life, the same for equal ones; -1 where nothing is told of it."""
-        width = np.int64(max((len(part.decisions) for part in self._parts), default=0) + 1)
-        found = np.full(len(self._part), ABSENT, np.int64)
-        for number, part in enumerate(self._parts):
-            its = np.flatnonzero(self._part == number)
-            found[its] = number * width + part.lives.number[self._place[its]]
-        return found
+        lived = self._looks[int(self._look[message])].lived(int(self._place[message]))
+        return self._decisions[self.numbers[message]], lived
 
     def forms(self, message: int) -> Iterator[Lived]:
         """The lives of ``message`` that were decided: in the order of its lines, then as loose as they are."""
-        for part in self._parts:
-            place = int(np.searchsorted(part.lives.message, message))
-            if place < len(part.lives.message) and part.lives.message[place] == message:
-                yield part.lives.lived(place)
+        for lives in self._looks[: self._look[message] + 1]:
+            yield lives.lived(int(np.searchsorted(lives.message, message)))
 
     def judge(self) -> Judge:
         """A judge of the same history that has met no states yet."""
-        return self._parts[0].judge.anew()
+        return self._judge.anew()
 
     def alike(self, messages: Ints) -> Iterator[Ints]:
-        """Those of ``messages`` that have the same life, ascending; for each different life once."""
-        numbers = self.numbers()[messages]
+        """For each different life the places of those of ``messages`` that have it."""
+        numbers = self.numbers[messages]
         order = np.argsort(numbers, kind="stable")
         bounds = np.flatnonzero(np.diff(numbers[order], prepend=ABSENT - 1))
-        yield from np.split(messages[order], bounds[1:]) if len(messages) else ()
+        yield from np.split(order, bounds[1:]) if len(messages) else ()
 
-    def needed(self, lived: Lived, beside: Collection[str] = ()) -> Needed:
-        """What happened around ``lived``, a run of the model, without which it would be none; and of these signs."""
-        return self._parts[0].judge.needed(lived, beside)
+    def needed(self, message: int) -> Needed:
+        """What happened around ``message``, a run of the model, without which it would be none."""
+        number = int(self.numbers[message])
+        if number not in self._needed:
+            self._needed[number] = self._judge.needed(self.of(message)[1])
+        return self._needed[number]
 
     def rows(self, messages: Ints, place: int) -> Ints:
         """The row that tells the sign at ``place`` of each of ``messages``, which have the same life."""
-        lives = self._parts[int(self._part[messages[0]])].lives
+        lives = self._looks[int(self._look[messages[0]])]
         return lives.rows(self._place[messages], np.full(len(messages), place))
 
     def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
         """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
-        return self._parts[0].judge.settled(self.of(message)[1], circumstances)
+        return self._judge.settled(self.of(message)[1], circumstances)
 
 
 def conformance(
@@ -224,15 +197,26 @@ def conformance(
 
 def held(recorded: Recorded, judge: Judge, count: int) -> Conformance:
     """Hold all that is told, the ``count`` messages of a history or pairs of them, to the model."""
-    parts = [_Part(recorded.in_order(), judge)]
-    for to_the_end in (False, True):
-        again = parts[-1].contradicted()
-        if len(again):
-            parts.append(_Part(recorded.lives(again, to_the_end=to_the_end), judge))
-    part, place = (np.full(count, ABSENT, np.int64) for _ in range(2))
-    for number, each in enumerate(parts):
-        part[each.lives.message], place[each.lives.message] = number, np.arange(len(each.lives.message))
-    return Conformance(recorded, tuple(parts), part, place)
+    numbers, look, place = (np.full(count, ABSENT, np.int64) for _ in range(3))
+    looks, decisions, again = list[Lives](), list[Decision](), np.empty(0, np.int64)
+    for lives_of in (lambda _: recorded.in_order(), recorded.lives, functools.partial(recorded.lives, to_the_end=True)):
+        lives = lives_of(again)
+        found = _decided(lives, judge)
+        numbers[lives.message] = lives.number + len(decisions)
+        look[lives.message], place[lives.message] = len(looks), np.arange(len(lives.message))
+        looks.append(lives)
+        decisions += found
+        again = lives.message[np.array([each.contradiction is not None for each in found], bool)[lives.number]]
+        if not len(again):
+            break
+    return Conformance(recorded, numbers, judge, looks, decisions, look, place)
+
+
+def _decided(lives: Lives, judge: Judge) -> list[Decision]:
+    """What ``judge`` decides of each different one of ``lives``."""
+    different = [lives.lived(place) for place in lives.first.tolist()]
+    decided = {lived.message: judge.decide(lived) for lived in sorted(different, key=judge.turn)}
+    return [decided[lived.message] for lived in different]
 
 
 def untold(events: Events) -> frozenset[str]:
@@ -274,6 +258,9 @@ _ALONE: Final = MappingProxyType({Fact.SENT_PLAINLY: Side.PRODUCER, Fact.CONSUME
 
 class Judge:
     """Decides lives, with one observer for each kind."""
+
+    explaining = frozenset({Event.RESEND.value})
+    """Signs that explain a life, beside those of what happened around it."""
 
     def __init__(self, specification: Specification, configuration: Configuration, untold: frozenset[str]) -> None:
         self._specification = specification
@@ -344,13 +331,13 @@ class Judge:
         """The same with no states."""
         return Judge(self._specification, self._configuration, self._untold)
 
-    def needed(self, lived: Lived, beside: Collection[str] = ()) -> Needed:
-        """A smallest part of what happened around ``lived``, and of these signs, that keeps it a run of the model.
+    def needed(self, lived: Lived) -> Needed:
+        """A smallest part of what happened around ``lived``, and of ``explaining``, that keeps it a run of the model.
 
         Empty as well if finding it out takes too many states.
         """
         try:
-            return tuple(self._needed(*self.hearing(lived), self._recording.around.union(beside)))
+            return tuple(self._needed(*self.hearing(lived), self._recording.around | self.explaining))
         except TooManyStatesError:
             return ()
 

@@ -284,9 +284,7 @@ class Observer:
         covers = row.is_call and sign.certainty is Certainty.CERTAIN
         found: set[int] = set()
         for one in (1, BOTH - 1):
-            other = dataclasses.replace(sign, of=BOTH - one)
-            if covers:
-                other = dataclasses.replace(other, certainty=Certainty.IF_POSSIBLE)
+            other = dataclasses.replace(sign.if_possible() if covers else sign, of=BOTH - one)
             found |= self.hear(self.hear(belief, dataclasses.replace(sign, of=one)), other)
         return frozenset(found)
 

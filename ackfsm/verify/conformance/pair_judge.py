@@ -14,7 +14,7 @@ from ackfsm.verify.conformance.lives import Facts, Lived
 from ackfsm.verify.conformance.messages import Decision, Judge, names_of_each
 from ackfsm.verify.conformance.observer import Hearing, Observer, TooManyStatesError
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.context.signs import AT_REST, DELIVERED_SOMEHOW
+from ackfsm.verify.context.signs import AT_REST, DELIVERED_SOMEHOW, Sign
 
 __all__ = ["PairJudge"]
 
@@ -36,6 +36,8 @@ _COMMITS: Final = (Event.COMMITTED.value, Event.COMMIT_IN_DOUBT.value)
 
 class PairJudge(Judge):
     """Decides lives of pairs: each sign says of which of the two it is, or of both."""
+
+    explaining = frozenset()
 
     def __init__(
         self, specification: Specification, configuration: Configuration, untold: frozenset[str], urgent: int
@@ -109,15 +111,11 @@ class PairJudge(Judge):
 
     def _covered_once(self, life: Life) -> Life:
         """Where a call came after one that was not of the same message, it may have had nothing to acknowledge."""
-        heard, called = list[Heard](), 0
-        for each in life.heard:
-            sign = each.sign
-            if self.covers(sign) and called & ~sign.of and sign.certainty is Certainty.CERTAIN:
-                sign = dataclasses.replace(sign, certainty=Certainty.IF_POSSIBLE)
-            if sign.name == Event.ACKNOWLEDGE:
-                called |= sign.of
-            heard.append(dataclasses.replace(each, sign=sign))
-        return Life(tuple(heard), life.at_rest)
+        signs, called = list[Sign](), 0
+        for sign in (each.sign for each in life.heard):
+            signs.append(sign.if_possible() if self.covers(sign) and called & ~sign.of else sign)
+            called |= sign.of if sign.name == Event.ACKNOWLEDGE else 0
+        return life.with_signs(signs)
 
     def _may_come_in_another_order(self, lived: Lived) -> bool:
         """Whether both messages came again, an application gave back what it had, or several sessions sent them.

@@ -312,7 +312,7 @@ class _Pairing:
 
     def _rare_first(self, first: Ints, second: Ints) -> Ints:
         """The places of pairs, with the first so many of each two lives before the others."""
-        number = self._conformance.numbers()
+        number = self._conformance.numbers
         kind = number_pairs(number[first], number[second])
         order = np.argsort(kind, kind="stable")
         starts = np.flatnonzero(np.diff(kind[order], prepend=NONE))

@@ -11,7 +11,6 @@ A *gap* is a moment between signs: the cut of those that came before it.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -20,7 +19,6 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
-from ackfsm.tables import Certainty
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import Cut, Heard, Life, Walk
 from ackfsm.verify.conformance.lives import Lived
@@ -121,23 +119,16 @@ def with_fault(lived: Lived, fault: Sign, gap: Cut) -> Lived:
     before = [place for place in range(len(heard)) if gap >> place & 1]
     after = [place for place in range(len(heard)) if not gap >> place & 1]
     told = Heard(fault, max((each.lane for each in heard), default=0) + 1)
-    parts = [[_among(heard, place, its) for place in its] for its in (before, after)]
     order = [*before, None, *after]
     return dataclasses.replace(
         lived,
-        life=Life((*parts[0], told, *parts[1]), lived.life.at_rest),
+        life=Life((*lived.life.without(*after).heard, told, *lived.life.without(*before).heard), lived.life.at_rest),
         rows=tuple(_UNTOLD if place is None else lived.rows[place] for place in order),
     )
 
 
 _UNTOLD: Final = -1
 """The row of what no line tells."""
-
-
-def _among(heard: Sequence[Heard], place: int, others: Sequence[int]) -> Heard:
-    """The sign at ``place`` where only ``others`` are beside it: of those before it so many may have come after it."""
-    this = heard[place]
-    return dataclasses.replace(this, reach=sum(place - this.reach <= other < place for other in others))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -174,20 +165,13 @@ class Assumption:
 
     Attributes:
         summary: for people, with the time line.
-        explained: the messages that are runs of the model with some of them, ascending.
         undecided: for each reason the messages of which that is open, ascending.
-        causes: for each of the explained messages the kinds of the faults that explain it.
+        causes: for each message that is a run of the model with some of them, the kinds of these.
     """
 
     summary: Unrecorded
-    explained: Ints
     undecided: Mapping[str, Ints]
     causes: Mapping[int, frozenset[Fault]]
-
-    def count_causes(self, messages: Ints) -> Counter[str]:
-        """How many of ``messages`` each unrecorded fault explains, by what it is called among causes."""
-        found = np.intersect1d(messages, self.explained).tolist()
-        return Counter(unrecorded_cause(fault) for message in found for fault in self.causes[message])
 
 
 def assumption_of(
@@ -238,7 +222,6 @@ def _explained(
     )
     return Assumption(
         summary=summary,
-        explained=np.array(sorted(options), np.int64),
         undecided=MappingProxyType({why: np.array(each, np.int64) for why, each in undecided.items()}),
         causes=MappingProxyType({message: frozenset(each) for message, each in causes.items()}),
     )
@@ -331,15 +314,13 @@ class _Search:
 
     def _with_uncertain_calls(self, lived: Lived) -> Lived:
         """A call that does not name the message covers nothing of it where its connection broke unseen before."""
-        heard = tuple(
-            dataclasses.replace(each, sign=dataclasses.replace(each.sign, certainty=Certainty.IF_POSSIBLE))
-            if self._judge.covers(each.sign)
-            and each.sign.certainty is Certainty.CERTAIN
-            and self._events.message[row] != lived.message
-            else each
+        signs = (
+            each.sign.if_possible()
+            if self._judge.covers(each.sign) and self._events.message[row] != lived.message
+            else each.sign
             for each, row in zip(lived.life.heard, lived.rows, strict=True)
         )
-        return dataclasses.replace(lived, life=Life(heard, lived.life.at_rest))
+        return dataclasses.replace(lived, life=lived.life.with_signs(signs))
 
     def _with_others(self, lived: Lived) -> Lived:
         if _AT_CONSUMERS.isdisjoint(self._faults):
@@ -443,16 +424,14 @@ class _Search:
         return (process,) if process != OTHERS else self._recorded.others(lived) or (NOBODY,)
 
 
-def _merged(options: Sequence[Option[_Detail]]) -> Iterator[Option[_Detail]]:
+def _merged(options: Sequence[Option[_Detail]]) -> Sequence[Option[_Detail]]:
     """``options`` of one family, those that overlap as one."""
-    this: Option[_Detail] | None = None
+    found = list[Option[_Detail]]()
     for each in sorted(options, key=lambda option: (option.low, option.high)):
-        if this is None or each.low > this.high:
-            if this is not None:
-                yield this
-            this = each
+        if found and each.low <= found[-1].high:
+            last = found.pop()
+            detail = dataclasses.replace(last.detail, gaps=last.detail.gaps + each.detail.gaps)
+            found.append(dataclasses.replace(last, high=max(last.high, each.high), detail=detail))
         else:
-            detail = dataclasses.replace(this.detail, gaps=this.detail.gaps + each.detail.gaps)
-            this = dataclasses.replace(this, high=max(this.high, each.high), detail=detail)
-    if this is not None:
-        yield this
+            found.append(each)
+    return found

@@ -24,6 +24,7 @@ from ackfsm.verify.conformance.messages import Conformance, Judge, untold
 from ackfsm.verify.conformance.observer import Hearing, Observer
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW
+from ackfsm.verify.counting.shown import OF_TRANSACTIONS
 
 __all__ = ["matters_to_the_model", "may_be_runs"]
 
@@ -36,10 +37,7 @@ _NO_MATTER: Final = frozenset(
 )
 """What the model hears nothing of, hides by itself, or waits for."""
 
-_EVERYTHING: Final = frozenset(
-    {Event.SEND, Event.DELIVERED, Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT}
-    | {Event.ROLLBACK, Event.ROLLED_BACK, "session", "scope"}
-)
+_EVERYTHING: Final = OF_TRANSACTIONS | {Event.SEND, Event.DELIVERED, "session", "scope"}
 """Without these it is not known which lines are of one message, or of one transaction: so nothing is decided."""
 
 
@@ -126,16 +124,15 @@ class _Lenient(Judge):
         self._missing = missing
         self._unshown = _signs_of(missing, specification.recording)
 
-    def anew(self) -> Judge:
-        """The same with no states."""
-        return _Lenient(self._specification, self._configuration, self._untold, self._missing)
-
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
         """A flag that is not shown may be set or not."""
         life, observer = super().hearing(lived)
         if "redelivered" in self._missing:
-            deliveries = (row.name for row in self._recording.signs.values() if row.line == Event.DELIVERED)
-            life = life.renamed(dict.fromkeys(deliveries, DELIVERED_SOMEHOW))
+            names = {
+                row.name: DELIVERED_SOMEHOW for row in self._recording.signs.values() if row.line == Event.DELIVERED
+            }
+            signs = (each.sign for each in life.heard)
+            life = life.with_signs(dataclasses.replace(sign, name=names.get(sign.name, sign.name)) for sign in signs)
         return life, observer
 
     def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:

@@ -25,7 +25,7 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, OutcomeScope
-from ackfsm.verify.conformance.explain import Explained, Explainer, Explanation
+from ackfsm.verify.conformance.explain import Counted, Explained, Explainer, Explanation
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lives import Recorded
 from ackfsm.verify.conformance.messages import ENDS_WITH_THE_LAST, Conformance, conformance, in_mode
@@ -345,14 +345,17 @@ def _held(this: _Examination, counts: Mapping[Anomaly, _Count], doubted: Ints) -
     unrecorded = assumption_of(held, events, np.setdiff1d(contradicted, open_), whole.asked.assumed)
     rests_on = unrecorded if unrecorded is not None and unrecorded.summary.assumed else None
     unseen = {_may_explain(this.missing): open_} if len(open_) else {}
-    explainer = Explainer(held, events, this.machines, whole.stream, of_messages, contradicted, rests_on, unseen)
+    counted = Counted(events, this.machines, whole.stream, of_messages)
+    if rests_on is None:
+        explainer = Explainer(held, counted, contradicted, {}, unseen)
+    else:
+        explainer = Explainer(held, counted, contradicted, rests_on.causes, {**unseen, **rests_on.undecided})
     (explanation, explained), pairs = explainer.explained(), None
     if rests_on is None and not matters_to_the_model(this.missing):  # what is unseen is thought of for one message
         between = of_messages | {name: counts[name].codes for name in _OF_PAIRS}
+        counted = dataclasses.replace(counted, anomalies=between)
         halved = _halved(this, configuration, held)
-        pairs = PairExplainer(
-            held, events, this.machines, whole.stream, between, doubted, this.specification, configuration, halved
-        )
+        pairs = PairExplainer(held, counted, doubted, this.specification, configuration, halved)
         explanation, explained = pairs.explained(explanation, explained)
     return _Model(
         conformance=held,

@@ -206,16 +206,15 @@ class Judgements:
         if self.explainer is None:
             return _NOTHING
         of_messages = (each for name, each in self.by_anomaly.items() if name is not Anomaly.TORN_TRANSACTION)
-        return self.explainer.unnamed(of_messages)
+        return self.explainer.unnamed(each.unexplained for each in of_messages)
 
     def undecided(self) -> Ints:
         """The messages of which the model decided nothing."""
-        return _NOTHING if self.explainer is None else self.explainer.undecided()
+        return _NOTHING if self.explainer is None else self.explainer.open
 
     def why_undecided(self, message: int) -> str | None:
         """Why the model decided nothing of a message, a clause; ``None`` if it did."""
-        reasons = {} if self.conformance is None else self.conformance.undecided()
-        return next((why for why, its in reasons.items() if message in its), None)
+        return None if self.explainer is None else self.explainer.why_undecided(message)
 
     def life(self, message: int) -> tuple[Sequence[int], str | None] | None:
         """The rows that stand in the life of a message, and why nothing was decided of it; ``None`` if nobody asked.
