@@ -7,7 +7,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -34,7 +34,7 @@ __all__ = [
     "Explained",
     "Explainer",
     "Explanation",
-    "Needs",
+    "Need",
     "called",
     "name_of",
     "names_of",
@@ -161,27 +161,11 @@ class Explained:
     by_kind: Ints = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Needs:
-    """What explains messages or transactions: each with one cause, and the row that tells it (:data:`NONE`: no line).
+Need: TypeAlias = tuple[Ints, str, Ints]
+"""Messages or transactions, what explains them, and for each the row that tells it (:data:`NONE`: no line).
 
-    One that needs several causes stands here with each of them.
-    """
-
-    of: Ints
-    cause: tuple[str, ...]
-    row: Ints
-
-    @classmethod
-    def joined(cls, parts: Iterable[tuple[Ints, str, Ints]]) -> Needs:
-        """All that ``parts`` say: of whom, the cause, and the row for each of them."""
-        told = list(parts)
-        nothing = np.empty(0, np.int64)
-        return cls(
-            of=np.concatenate([nothing, *(of for of, _, _ in told)]),
-            cause=tuple(cause for of, cause, _ in told for _ in range(len(of))),
-            row=np.concatenate([nothing, *(row for _, _, row in told)]),
-        )
+One that needs several causes stands beside each of them.
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -244,8 +228,8 @@ class Cases:
                 found[cause] += len(places)
         return found
 
-    def _needs(self, cases: Ints, of: Ints) -> Iterator[tuple[Ints, str, Ints]]:
-        """What explains ``cases``, each ``of`` a message or transaction: of whom, the cause, and the rows of that."""
+    def _needs(self, cases: Ints, of: Ints) -> Iterator[Need]:
+        """What explains ``cases``, each ``of`` a message or transaction."""
         for places in self._held.alike(cases):
             for place, cause in self._held.needed(int(cases[places[0]])):
                 yield of[places], cause, self._held.rows(cases[places], place)
@@ -259,9 +243,9 @@ class Cases:
         examples = (self.contradiction(case, names_of(case, accused)) for case in self.contradicted[:SHOWN].tolist())
         return Explanation(
             messages=self._held.messages,
-            lives=self._held.lives,
-            states=self._held.states,
-            searches=self._held.searches,
+            lives=len(self._held.decisions),
+            states=self._held.judge.states,
+            searches=self._held.judge.searches,
             contradicted=len(self.contradicted) + len(more),
             unnamed=len(self.unnamed(accused.values())) + len(more),
             examples=(*examples, *more)[:SHOWN],
@@ -342,15 +326,13 @@ class Explainer(Cases):
         """Why nothing was decided of ``message``, a clause; ``None`` if something was."""
         return next((why for why, messages in self.undecided.items() if message in messages), None)
 
-    def needs(self, messages: Ints) -> Needs:
+    def needs(self, _: Anomaly, messages: Ints) -> Iterator[Need]:
         """What explains these ``messages``; those that are no runs of the model, or undecided, are not among them."""
+        for message in np.intersect1d(messages, self._explained).tolist():
+            for fault in sorted(self._assumed[message]):
+                yield np.array([message]), unrecorded_cause(fault), np.array([NONE])
         runs = self._runs(messages)
-        unrecorded = (
-            (np.array([message]), unrecorded_cause(fault), np.array([NONE]))
-            for message in np.intersect1d(messages, self._explained).tolist()
-            for fault in sorted(self._assumed[message])
-        )
-        return Needs.joined([*unrecorded, *self._needs(runs, runs)])
+        yield from self._needs(runs, runs)
 
     def _runs(self, messages: Ints) -> Ints:
         return np.setdiff1d(messages, np.concatenate([self.contradicted, self._explained, self.open]))

@@ -22,14 +22,14 @@ from ackfsm.verify.conformance.explain import (
     Counted,
     Explained,
     Explanation,
-    Needs,
+    Need,
     called,
     name_of,
     names_of,
     second_or_first,
     told_by,
 )
-from ackfsm.verify.conformance.messages import Conformance, held, untold
+from ackfsm.verify.conformance.messages import Conformance, conformance
 from ackfsm.verify.conformance.pair_judge import PairJudge
 from ackfsm.verify.conformance.pairs import Why, pairs_of
 from ackfsm.verify.context.signs import AT_REST, DELIVERED_SOMEHOW
@@ -50,7 +50,7 @@ class PairExplainer(Cases):
 
     def __init__(  # noqa: PLR0913, PLR0917 - what was counted, and what it is held to
         self,
-        conformance: Conformance,
+        of_messages: Conformance,
         counted: Counted,
         doubted: Ints,
         specification: Specification,
@@ -61,10 +61,9 @@ class PairExplainer(Cases):
         self._around = specification.recording.around
         self._halved = halved
         self._anomalies = counted.anomalies
-        self._pairs = pairs_of(counted.events, conformance, configuration, counted.anomalies, doubted)
-        recorded = conformance.recorded.of_pairs(self._pairs.first, self._pairs.second)
-        judge = PairJudge(specification, configuration, untold(counted.events), self._pairs.urgent)
-        decided = held(recorded, judge, len(self._pairs))
+        self._pairs = pairs_of(counted.events, of_messages, configuration, counted.anomalies, doubted)
+        recorded = of_messages.recorded.of_pairs(self._pairs.first, self._pairs.second)
+        decided = conformance(recorded, PairJudge(specification, configuration, counted.events, self._pairs.urgent))
         super().__init__(decided, counted, decided.contradicted(), decided.undecided())
         self._decided = np.setdiff1d(np.arange(len(self._pairs)), self.open)
         stops = self._stops()
@@ -120,23 +119,19 @@ class PairExplainer(Cases):
 
     def _stops(self) -> tuple[Ints, Ints]:
         """The messages that cannot have come again with another one as it was, and the row where each did."""
-        pairs, rows = self._held.stops()
         found: dict[int, int] = {}
-        for pair, row in zip(pairs.tolist(), rows.tolist(), strict=True):
-            message = self._came_again_in(pair)
-            if message is not None:
+        for pair, row in zip(*map(np.ndarray.tolist, self._held.stops()), strict=True):
+            if self._came_again_in(pair):
+                message = self._impossible_of(pair)
                 found[message] = min(row, found.get(message, row))
-        messages = np.array(sorted(found), np.int64)
-        return messages, np.array([found[message] for message in messages.tolist()], np.int64)
+        messages, rows = np.array(sorted(found.items()), np.int64).reshape(-1, 2).T
+        return messages, rows
 
-    def _came_again_in(self, pair: int) -> int | None:
-        """The message of a contradicted pair of which a repeated delivery is impossible; ``None`` if that is not it."""
+    def _came_again_in(self, pair: int) -> bool:
+        """Whether it is a repeated delivery that is impossible of a contradicted pair."""
         stop, lived, impossible = self._stop(pair)
-        again = any(
-            each.sign.name == impossible.name and each.sign.of == impossible.of
-            for each in lived.life.heard[: stop.place]
-        )
-        return self._impossible_of(pair) if again and impossible.name == DELIVERED_SOMEHOW else None
+        before = {(each.sign.name, each.sign.of) for each in lived.life.heard[: stop.place]}
+        return impossible.name == DELIVERED_SOMEHOW and (impossible.name, impossible.of) in before
 
     def _impossible_of(self, pair: int) -> int:
         """Of which message of a contradicted pair the impossible line is."""
@@ -183,7 +178,7 @@ class PairExplainer(Cases):
 
     def _given_back_elsewhere(self, places: Ints, of: Ints) -> Ints:
         """The overtaken messages, of those that pairs at ``places`` are ``of``, that another consumer must have had."""
-        usable = np.isin(places, self._decided)
+        usable = np.isin(places, np.setdiff1d(self._decided, self.contradicted))
         chosen = np.flatnonzero(usable)
         needing = [
             of[chosen[its]]
@@ -239,15 +234,14 @@ class PairExplainer(Cases):
             by_kind=np.setdiff1d(codes, np.concatenate([unexplained, explained])),
         )
 
-    def needs(self, anomaly: Anomaly, codes: Ints) -> Needs:
+    def needs(self, anomaly: Anomaly, codes: Ints) -> Iterator[Need]:
         """What explains those of ``codes`` that have an anomaly of which pairs tell."""
         places, of = self._telling(anomaly)
         usable = np.isin(of, codes) & np.isin(places, self._decided)
-        found = [*self._needs(places[usable], of[usable])]
+        yield from self._needs(places[usable], of[usable])
         if anomaly is Anomaly.REORDER:
             across = np.intersect1d(codes, self._across_sessions())
-            found.append((across, _OTHER_SESSION, np.full(len(across), NONE)))
-        return Needs.joined(found)
+            yield across, _OTHER_SESSION, np.full(len(across), NONE)
 
     def _telling(self, anomaly: Anomaly) -> tuple[Ints, Ints]:
         """The pairs that tell of an anomaly between messages, each with the message or transaction of which it does."""

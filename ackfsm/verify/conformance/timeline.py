@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -33,8 +32,6 @@ _LIKELY: Final = (
     Fault.JOURNAL_FAILURE,
 )
 """Of faults that explain as many messages the first of these is told: what happens often, and does little else."""
-
-_RANK: Final[Mapping[Fault, int]] = MappingProxyType({fault: rank for rank, fault in enumerate(_LIKELY)})
 
 _MOST_ROUNDS: Final = 1_000
 """So many moments are chosen by how many messages they explain; what is left is explained message by message."""
@@ -123,7 +120,9 @@ def together(parts: Sequence[Unrecorded]) -> Unrecorded:
         messages=sum(part.messages for part in parts),
         unexplained=sum(part.unexplained for part in parts),
         undecided=sum(part.undecided for part in parts),
-        timeline=tuple(sorted(found, key=lambda each: (each.begin, each.end, _RANK[each.fault], each.victim or ""))),
+        timeline=tuple(
+            sorted(found, key=lambda each: (each.begin, each.end, _LIKELY.index(each.fault), each.victim or ""))
+        ),
         actions=tuple(dict.fromkeys(action for part in parts for action in part.actions)),
     )
 
@@ -164,7 +163,7 @@ class Family:
     @property
     def likely(self) -> tuple[int, int, int]:
         """The first of several has the least."""
-        return _RANK.get(self.fault, len(_RANK)), self.victim, -1 if self.message is None else self.message
+        return _LIKELY.index(self.fault), self.victim, -1 if self.message is None else self.message
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from ackfsm.tables import Recording, Specification, When
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.life import Life
 from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.conformance.messages import Conformance, Judge, untold
+from ackfsm.verify.conformance.messages import Conformance, Judge
 from ackfsm.verify.conformance.observer import Hearing, Observer
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW
@@ -60,7 +60,7 @@ def may_be_runs(  # noqa: PLR0913, PLR0917 - what was decided, and by what
         return messages[:0]
     if missing & {str(each) for each in _EVERYTHING}:
         return messages
-    judge = _Lenient(specification, configuration, untold(events), missing)
+    judge = _Lenient(specification, configuration, events, missing)
     known: dict[tuple[Life, int, int, int], bool] = {}
     return np.array([each for each in messages.tolist() if _may_be(each, decided, judge, known)], np.int64)
 
@@ -114,13 +114,9 @@ class _Lenient(Judge):
     """Decides lives, with all hidden that the source of a history cannot show."""
 
     def __init__(
-        self,
-        specification: Specification,
-        configuration: Configuration,
-        untold: frozenset[str],
-        missing: frozenset[str],
+        self, specification: Specification, configuration: Configuration, events: Events, missing: frozenset[str]
     ) -> None:
-        super().__init__(specification, configuration, untold)
+        super().__init__(specification, configuration, events)
         self._missing = missing
         self._unshown = _signs_of(missing, specification.recording)
 

@@ -24,11 +24,11 @@ from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Condition
-from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, OutcomeScope
+from ackfsm.terms import Anomaly, Configuration, Destination, Fault, ListenerException, OutcomeScope
 from ackfsm.verify.conformance.explain import Counted, Explained, Explainer, Explanation
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lives import Recorded
-from ackfsm.verify.conformance.messages import ENDS_WITH_THE_LAST, Conformance, conformance, in_mode
+from ackfsm.verify.conformance.messages import Conformance, Judge, conformance, in_mode
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
@@ -571,12 +571,13 @@ _THROWN_BACK = frozenset({ListenerException.REDELIVER, ListenerException.RECOVER
 def _conformance(this: _Examination, configuration: Configuration) -> Conformance:
     whole = this.whole
     silent = whole.silent[0].processes if whole.silent else ()
-    all_count = configuration.destination in ENDS_WITH_THE_LAST
+    # what is there as long as one of its consumers is, so that those count that have not had the message
+    all_count = configuration.destination is Destination.NON_DURABLE_SUBSCRIPTION
     recovers = configuration.listener_exception is ListenerException.RECOVER
     signs = Signs.of(this.specification, configuration)
     recorded = Recorded.of_messages(whole.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
     recorded = recorded.only(this.share.messages)
-    return conformance(recorded, whole.events, this.specification, configuration)
+    return conformance(recorded, Judge(this.specification, configuration, whole.events))
 
 
 _OF_PAIRS = (Anomaly.REORDER, Anomaly.TORN_TRANSACTION)

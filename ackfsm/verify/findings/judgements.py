@@ -171,17 +171,16 @@ class Judgements:
         return pa.concat_tables([CAUSES.empty_table(), *found])
 
     def _causes(self, anomaly: Anomaly) -> pa.Table:
-        of_pairs = anomaly in {Anomaly.TORN_TRANSACTION, Anomaly.REORDER}
+        explainer = self.pairs if anomaly in {Anomaly.TORN_TRANSACTION, Anomaly.REORDER} else self.explainer
+        if explainer is None or anomaly not in self.by_anomaly:
+            return CAUSES.empty_table()
         its = pc.equal(self.judged["anomaly"], anomaly.value).to_numpy()
         places = np.flatnonzero(its & ~flags_of(self.judged, "unexplained"))
         codes = codes_of(self.judged)[places]
-        if of_pairs and self.pairs is not None:
-            needs = self.pairs.needs(anomaly, codes)
-        elif not of_pairs and self.explainer is not None and anomaly in self.by_anomaly:
-            needs = self.explainer.needs(codes)
-        else:
-            return CAUSES.empty_table()
-        return pa.table([places[np.searchsorted(codes, needs.of)], list(needs.cause), needs.row], schema=CAUSES)
+        needs = [*explainer.needs(anomaly, codes)]
+        of, row = (np.concatenate([_NOTHING, *(need[column] for need in needs)]) for column in (0, 2))
+        causes = [cause for cases, cause, _ in needs for _ in range(len(cases))]
+        return pa.table([places[np.searchsorted(codes, of)], causes, row], schema=CAUSES)
 
     def accusations(self) -> Iterator[Accusation]:
         """Why messages are no runs of the model, by themselves and then with another one."""
@@ -247,4 +246,4 @@ class Judgements:
     def settled(self, message: int, circumstances: Collection[Sign]) -> bool:
         """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
         held = self.conformance
-        return held is not None and bool(held.held[message]) and held.settled(message, circumstances)
+        return held is not None and bool(held.held[message]) and held.judge.settled(held.of(message)[1], circumstances)
