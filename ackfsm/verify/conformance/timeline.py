@@ -60,14 +60,8 @@ class UnrecordedFault:
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {
-            "fault": self.fault.value,
-            "victim": self.victim,
-            "from": self.begin,
-            "to": self.end,
-            "messages": self.messages,
-            "times": self.times,
-        }
+        names = {"begin": "from", "end": "to"}
+        return {names.get(name, name): value for name, value in dataclasses.asdict(self).items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +206,7 @@ class _Joining(Generic[T]):
             best = self._best()
             if best is None or best[0] == 1:
                 break
-            self._choose(best[1], best[2])
+            self._choose(best[2], best[1])
         while self._pending:
             message = next(iter(self._pending))
             option = min(self._pending[message], key=lambda each: (each.family.likely, each.low))
@@ -222,22 +216,17 @@ class _Joining(Generic[T]):
         """Those of each family, chosen once more if that makes them fewer."""
         for family, moments in self._moments.items():
             taken = self._taken[family]
-            again = moments
-            if len({message for message, _ in taken}) == len(taken):
-                again = _stabbed(family, taken)
-            yield from again if len(again) < len(moments) else moments
+            again = _stabbed(family, taken) if len({message for message, _ in taken}) == len(taken) else moments
+            yield from min(moments, again, key=len)
 
-    def _best(self) -> tuple[int, Family, int] | None:
-        """What explains the most messages: how many, which faults, and when."""
+    def _best(self) -> tuple[int, int, Family] | None:
+        """What explains the most messages: how many, when, and which faults."""
         intervals: dict[Family, list[tuple[int, int]]] = {}
         for options in self._pending.values():
             for each in options:
                 intervals.setdefault(each.family, []).append((each.low, each.high))
-        found = [(*_deepest(np.array(its, np.int64)), family) for family, its in intervals.items()]
-        if not found:
-            return None
-        count, at, family = min(found, key=lambda each: (-each[0], each[2].likely))
-        return count, family, at
+        found = ((*_deepest(np.array(its, np.int64)), family) for family, its in intervals.items())
+        return min(found, key=lambda each: (-each[0], each[2].likely), default=None)
 
     def _choose(self, family: Family, at: int) -> None:
         chosen = [
