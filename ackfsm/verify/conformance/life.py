@@ -43,6 +43,11 @@ class Life:
     heard: tuple[Heard, ...]
     at_rest: bool = False
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its signs."""
+        return frozenset(each.sign.name for each in self.heard)
+
     def with_signs(self, signs: Iterable[Sign]) -> Life:
         """The same with these ``signs`` in the places of its own."""
         heard = (dataclasses.replace(each, sign=sign) for each, sign in zip(self.heard, signs, strict=True))

@@ -271,9 +271,8 @@ class Judge:
             return f"more than {self.most_consumers} consumers had to do with {self.whom}"
         if any(names[Event.RESEND] > 1 for names in names_of_each(lived.life)):
             return "a message was sent more than twice, and the model has two copies"
-        names = frozenset(heard.sign.name for heard in lived.life.heard)
-        environment = self._specification.environment(self.configuration_of(lived, names))
-        rows = (self._recording.signs[name] for name in sorted(names))
+        environment = self._specification.environment(self.configuration_of(lived))
+        rows = (self._recording.signs[name] for name in sorted(lived.life.names))
         return next((row.undecided for row in rows if not row.wants.holds(environment)), None)
 
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
@@ -341,8 +340,7 @@ class Judge:
 
     def who_hears(self, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
         """The observer of ``lived``, with ``settings`` beside those of the message."""
-        names = frozenset(heard.sign.name for heard in lived.life.heard)
-        configuration = dataclasses.replace(self.configuration_of(lived, names), **settings)  # type: ignore[arg-type]
+        configuration = dataclasses.replace(self.configuration_of(lived), **settings)  # type: ignore[arg-type]
         hearing = self.heard(lived, configuration)
         consumers = max(1, len(lived.consumers))
         if Facts.BESIDE in lived.facts and consumers < self.most_consumers:
@@ -362,7 +360,13 @@ class Judge:
         environment = self._specification.environment(configuration)
         for names in names_of_each(lived.life):
             unheard.append(self._free(names, facts, environment))
-            also |= {*self._choices(names, facts, environment)}
+            also |= {
+                (name, event)
+                for name in names
+                for reason in self._recording.signs[name].choices
+                if reason.holds(environment, names, facts)
+                for event in reason.tells
+            }
         return Hearing(
             unheard=tuple(unheard),
             alone=frozenset(side for fact, side in _ALONE.items() if fact in facts),
@@ -379,15 +383,6 @@ class Judge:
             for its in [never if row.name in self._untold else facts]
             if any(reason.holds(environment, names, its) for reason in row.free)
         )
-
-    def _choices(
-        self, names: Collection[str], facts: frozenset[Fact], environment: Mapping[str, Any]
-    ) -> Iterator[tuple[str, str]]:
-        """The signs that may tell of other events as well, with these."""
-        for name in names:
-            for reason in self._recording.signs[name].choices:
-                if reason.holds(environment, names, facts):
-                    yield from ((name, event) for event in reason.tells)
 
     def facts(self, lived: Lived) -> frozenset[Fact]:
         """What the lines of ``lived`` tell beside their signs."""
@@ -444,12 +439,12 @@ class Judge:
         row = self._recording.signs[name]
         return row.side is Side.CONSUMER and self._recording.not_awaited.issuperset(row.tells)
 
-    def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
-        """The configuration of a life whose signs have these ``names``, with the settings that are its own."""
+    def configuration_of(self, lived: Lived, unseen: Collection[str] = ()) -> Configuration:
+        """The configuration of a life, with the settings of its signs, and of those that may have come ``unseen``."""
         general = self.of_mode(lived.mode)
         environment = self._specification.environment(general)
         own: dict[str, Any] = {}
-        for name in sorted(names):
+        for name in sorted(lived.life.names.union(unseen)):
             for where, settings in self._recording.signs[name].sets:
                 own |= settings if where.holds(environment) else {}
         if self._in_transactions(lived.facts):

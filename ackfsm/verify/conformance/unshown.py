@@ -7,7 +7,7 @@ without a line.  What is no run then is none, whatever happened unseen; of the o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -131,10 +131,10 @@ class _Lenient(Judge):
             life = life.with_signs(dataclasses.replace(sign, name=names.get(sign.name, sign.name)) for sign in signs)
         return life, observer
 
-    def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
+    def configuration_of(self, lived: Lived, unseen: Collection[str] = ()) -> Configuration:
         """The settings of what the source cannot show are those of a message that had it."""
         unshown = {_SETTING[event] for event in self._missing & _SETTING.keys()}
-        return super().configuration_of(lived, names | unshown)
+        return super().configuration_of(lived, unshown.union(unseen))
 
     def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
         """With what the source cannot show unseen."""
