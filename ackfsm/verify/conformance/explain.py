@@ -295,7 +295,7 @@ class Explainer(Cases):
     """Says what explains the anomalies of messages.
 
     Accused are the ``contradicted`` messages, but those that ``assumed`` faults explain, by message, and those of which
-    that is ``open``, by the reason.
+    that is ``open_``, by the reason.
     """
 
     _most = 500
