@@ -90,6 +90,11 @@ class Events:
         of_consumer = (self.queue[closes] != ABSENT) | (self.consumer[closes] != ABSENT)
         return np.asarray(closes[~of_consumer | (self.errs[closes] == 1)])
 
+    def found_broken(self) -> Ints:
+        """The rows of ``close`` with an ``error``: the connection was found broken, by whatever broke it."""
+        closes = self.places(Event.CLOSE)
+        return np.asarray(closes[self.errs[closes] == 1])
+
     def faults(self) -> tuple[Fault, ...]:
         """The kinds of faults that were recorded, in the order of :class:`Fault`; without those of one call."""
         return tuple(fault for fault in Fault if fault in self.told_faults())

@@ -296,6 +296,13 @@ class Index(Events):
         return outages_of(self.fault_lines)
 
     @functools.cached_property
+    def lost_links(self) -> Mapping[Fault, Ints]:
+        """The connections that were found broken, of producers and of consumers: the rows that tell so."""
+        rows = self.found_broken()
+        acts = {Fault.PRODUCER_LINK_LOSS: self.sends, Fault.CONSUMER_LINK_LOSS: self.deliveries}
+        return {fault: rows[np.isin(self.process[rows], self.process[its])] for fault, its in acts.items()}
+
+    @functools.cached_property
     def plain_sends(self) -> Sends:
         """The sends outside transactions; an outcome closes every open send of its message."""
         place = self.sends[self.transaction[self.sends] == ABSENT]

@@ -106,6 +106,8 @@ class Fact(StrEnum):
     """No call of the application acknowledges, in the configuration of the history."""
     NEVER_TOLD = "never_told"
     """The history has no line of this sign."""
+    PAIRED = "paired"
+    """It is held to the model together with another message."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

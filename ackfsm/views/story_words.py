@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ackfsm.history_format import Event
-from ackfsm.tables import Specification, names
+from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, quoted
 from ackfsm.verify import Contradicted
@@ -268,32 +268,18 @@ def impossible_sentences(story: Story, specification: Specification, clock: Cloc
         told = why.impossible if moment is None else moment.told
         who = "" if moment is None else f", {_called(moment.process)}"
         yield f"impossible: {unit_of(story)} {why.line}, {clock.said(why.t)}{who}: {name} {told}{beside}"
-    yield f"allowed there instead: {_instead(story, why, specification)}"
+    yield f"allowed there instead: {_instead(why, specification)}"
 
 
-def _instead(story: Story, why: Contradicted, specification: Specification) -> str:
-    """What the model allows where something impossible was told: not the same, which only a later fault would allow."""
-    possible = [each for each in why.possible if not _is_same(story, why, each)]
+def _instead(why: Contradicted, specification: Specification) -> str:
+    """What the model allows where something impossible was told."""
     meant: dict[str, list[str]] = {}
-    for each in possible[:_ALLOWED]:
+    for each in why.possible[:_ALLOWED]:
         meant.setdefault(_meaning(specification, each), []).append(each)
     told = [f"{means} ({', '.join(labels)})" if means else ", ".join(labels) for means, labels in meant.items()]
-    more = [f"{len(possible) - _ALLOWED} more"] if len(possible) > _ALLOWED else []
+    more = [f"{len(why.possible) - _ALLOWED} more"] if len(why.possible) > _ALLOWED else []
     return "; or ".join([*told, *more]) or "nothing more of it"
 
-
-def _is_same(story: Story, why: Contradicted, label: str) -> bool:
-    """Whether what is possible is what was told: it would be possible after a fault that came later."""
-    told = next((each for each in story.moments if each.impossible), None)
-    if why.line is None or told is None or told.event is not Event.DELIVERED:
-        return False
-    if why.beside is not None:  # whether it was flagged is a matter of that message alone
-        return label.startswith(tuple(_EVENTS.values())) and f" of {quoted(why.message, 64)}" in label
-    return label.split(" ", maxsplit=1)[0] == _EVENTS["flagged" in told.told]
-
-
-_EVENTS: Final = {True: names.Event.DELIVERED_FLAGGED, False: names.Event.DELIVERED_CLEAR}
-"""What the tables call a delivery, by whether it is flagged."""
 
 _ALLOWED: Final = 4
 

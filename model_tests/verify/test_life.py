@@ -22,7 +22,6 @@ class _Table:
     """An observer of a few states that hears signs by a table."""
 
     around = frozenset({"broker_crash"})
-    late = frozenset({"processed"})
 
     def __init__(self, leads: Mapping[tuple[int, str], frozenset[int]]) -> None:
         self._leads = leads

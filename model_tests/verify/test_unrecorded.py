@@ -16,7 +16,7 @@ from ackfsm.history.index import Index
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify.conformance.life import contradiction
 from ackfsm.verify.conformance.lives import Recorded
-from ackfsm.verify.conformance.messages import Conformance, conformance
+from ackfsm.verify.conformance.messages import Conformance, Judge, conformance
 from ackfsm.verify.conformance.unrecorded import MOST_FAULTS, smallest, with_fault
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS
 from ackfsm.verify.context.signs import Sign, Signs
@@ -257,7 +257,7 @@ def _decided(history: NamedHistory, folder: Path) -> Conformance:
     events = Index.of(verify.read(history.write(folder)).events)
     configuration = SPEC.configure(None, history.config)
     recorded = Recorded.of_messages(events, (), 0, Signs.of(SPEC, configuration))
-    return conformance(recorded, events, SPEC, configuration)
+    return conformance(recorded, Judge(SPEC, configuration, events))
 
 
 @pytest.mark.parametrize("name", ["a duplicate after the link broke", "B9 a flag that is missing after a clean close"])
@@ -265,7 +265,7 @@ def test_one_fault_explains_just_where_one_that_is_told_there_would(name: str, t
     decided = _decided(NAMED[name].without_faults(), tmp_path)
     (message,) = decided.contradicted().tolist()
     for lived in decided.forms(message):
-        judge = decided.judge()
+        judge = decided.judge.anew()
         life, observer = judge.hearing(lived)
         consumers = range(1, len(lived.consumers) + 1)
         at_consumers = OF_CONSUMERS | {Fault.LISTENER_EXCEPTION}

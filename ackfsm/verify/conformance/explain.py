@@ -3,41 +3,43 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ackfsm.history.arrays import Ints
-from ackfsm.history.columns import Events
+from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
-from ackfsm.history_format import Event
 from ackfsm.tables import Certainty
-from ackfsm.terms import Anomaly
+from ackfsm.terms import Anomaly, Fault
 from ackfsm.text import moment, quoted
-from ackfsm.verify.conformance.life import Heard
+from ackfsm.verify.conformance.life import Contradiction
 from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.conformance.messages import Conformance, Needed
+from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.conformance.tokens import OTHERS
-from ackfsm.verify.conformance.unrecorded import Assumption, unrecorded_cause
-from ackfsm.verify.context.signs import AT_REST
+from ackfsm.verify.conformance.unrecorded import unrecorded_cause
+from ackfsm.verify.context.signs import AT_REST, BOTH, Sign
 from ackfsm.verify.counting.machines import Machines, fold
 from ackfsm.verify.counting.observables import Stream
 
 __all__ = [
     "SHOWN",
+    "AnomalyCounts",
+    "Cases",
     "Contradicted",
     "Explained",
     "Explainer",
     "Explanation",
-    "Needs",
-    "anomalies_before",
+    "Need",
     "called",
-    "in_words",
     "name_of",
-    "with_names",
+    "names_of",
+    "second_or_first",
+    "told_by",
 ]
 
 _ANOTHER: Final = "another consumer"
@@ -47,9 +49,6 @@ _NAMED: Final = 64
 
 SHOWN: Final = 100
 """How many messages are told of that are no run of the model."""
-
-_LIVES_EXPLAINED: Final = 500
-"""Different lives with anomalies of which the cause is searched; what the others have is told without one."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,213 +162,236 @@ class Explained:
     by_kind: Ints = dataclasses.field(default_factory=lambda: np.empty(0, np.int64))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Needs:
-    """What explains messages or transactions: each with one cause, and the row that tells it (:data:`NONE`: no line).
+Need: TypeAlias = tuple[Ints, str, Ints]
+"""Messages or transactions, what explains them, and for each the row that tells it (:data:`NONE`: no line).
 
-    One that needs several causes stands here with each of them.
+One that needs several causes stands beside each of them.
+"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class AnomalyCounts:
+    """What was counted, and from what: the messages, or the transactions, that have each of the ``anomalies``."""
+
+    events: Index
+    machines: Machines
+    stream: Stream
+    anomalies: Mapping[Anomaly, Ints]
+
+    def before(self, stops: tuple[Ints, Ints]) -> Mapping[Anomaly, Ints]:
+        """The messages that are no run of the model but had the anomaly before they stopped to be one.
+
+        ``stops`` are those messages, and the row where each stopped to be one, :data:`NONE` where it is the end.
+        """
+        until = np.full(self.events.count_of("message"), NONE, np.int64)
+        messages, rows = stops
+        until[messages] = np.where(rows == NONE, len(self.events), rows)
+        kept = np.flatnonzero(self.stream.place < until[self.stream.message])
+        message = self.stream.message[kept]
+        starts = np.flatnonzero(np.diff(message, prepend=NONE))
+        states = fold(self.machines, starts, self.stream.observable[kept])
+        rested = np.zeros(len(states), bool)
+        return {
+            anomaly: message[starts[self.machines.means(anomaly, states, rested)]]
+            for anomaly in self.anomalies
+            if anomaly in self.machines.names
+        }
+
+
+class Cases:
+    """Cases that were ``held`` to the model, messages of a history or pairs of them: what is impossible, and why not.
+
+    Attributes:
+        contradicted: those that are no run of the model, ascending.
+        undecided: those of which nothing was decided, ascending, by the reason.
+        open: all of these, ascending.
     """
 
-    of: Ints
-    cause: tuple[str, ...]
-    row: Ints
+    _most: int
+    """So many different lives are searched for their causes; what the others have is told without one."""
+    _around: frozenset[str] = frozenset()
+    """The signs of what happens around messages, which no sentence about a pair says of one of them."""
 
-    @classmethod
-    def joined(cls, parts: Iterable[tuple[Ints, str, Ints]]) -> Needs:
-        """All that ``parts`` say: of whom, the cause, and the row for each of them."""
-        told = list(parts)
-        nothing = np.empty(0, np.int64)
-        return cls(
-            of=np.concatenate([nothing, *(of for of, _, _ in told)]),
-            cause=tuple(cause for of, cause, _ in told for _ in range(len(of))),
-            row=np.concatenate([nothing, *(row for _, _, row in told)]),
+    def __init__(
+        self, held: Conformance, counted: AnomalyCounts, contradicted: Ints, undecided: Mapping[str, Ints]
+    ) -> None:
+        self._held, self._counted, self._events = held, counted, counted.events
+        self.contradicted, self.undecided = contradicted, undecided
+        self.open = np.unique(np.concatenate([contradicted[:0], *undecided.values()]))
+
+    def _messages(self, case: int) -> tuple[int, ...]:
+        """The messages of a case."""
+        return (case,)
+
+    def _causes(self, cases: Ints) -> Counter[str]:
+        """What explains ``cases``, which are runs of the model, each with how many need it."""
+        found = Counter[str]()
+        for places in itertools.islice(self._held.alike(cases), self._most):
+            for cause in {name for _, name in self._held.needed(int(cases[places[0]]))}:
+                found[cause] += len(places)
+        return found
+
+    def _needs(self, cases: Ints, of: Ints) -> Iterator[Need]:
+        """What explains ``cases``, each ``of`` a message or transaction."""
+        for places in self._held.alike(cases):
+            for place, cause in self._held.needed(int(cases[places[0]])):
+                yield of[places], cause, self._held.rows(cases[places], place)
+
+    def unnamed(self, named: Iterable[Ints]) -> Ints:
+        """The contradicted cases that are none of those ``named`` by an anomaly that nothing explains."""
+        return np.setdiff1d(self.contradicted, np.concatenate([self.contradicted[:0], *named]))
+
+    def _explanation(self, accused: Mapping[Anomaly, Ints], more: Sequence[Contradicted] = ()) -> Explanation:
+        """What came of it: the contradicted cases that anomalies have ``accused``, and ``more`` without an anomaly."""
+        examples = (self.contradiction(case, names_of(case, accused)) for case in self.contradicted[:SHOWN].tolist())
+        return Explanation(
+            messages=self._held.messages,
+            lives=len(self._held.decisions),
+            states=self._held.judge.states,
+            searches=self._held.judge.searches,
+            contradicted=len(self.contradicted) + len(more),
+            unnamed=len(self.unnamed(accused.values())) + len(more),
+            examples=(*examples, *more)[:SHOWN],
+            undecided={why: len(cases) for why, cases in self.undecided.items()},
+        )
+
+    def _stop(self, case: int) -> tuple[Contradiction, Lived, Sign]:
+        """Where a contradicted case stops to be a run, its life, and what is impossible there."""
+        decision, lived = self._held.of(case)
+        stop, heard = decision.contradiction, lived.life.heard
+        if stop is None:
+            raise ValueError(f"case {case} is a run of the model")
+        return stop, lived, heard[stop.place].sign if stop.place < len(heard) else Sign(AT_REST)
+
+    def contradiction(self, case: int, anomalies: tuple[str, ...] = ()) -> Contradicted:
+        """What is impossible of a contradicted case, which has these ``anomalies``."""
+        stop, lived, impossible = self._stop(case)
+        names = [called(self._events, process) for process in lived.consumers]
+        ids = [name_of(self._events, "message", message) for message in self._messages(case)]
+        whose = second_or_first(impossible)
+        other = BOTH - whose
+        before = [each.sign for each in lived.life.heard[: stop.place]]
+        last = next((sign for sign in reversed(before) if sign.of & other and sign.name not in self._around), None)
+        return Contradicted(
+            message=ids[whose - 1],
+            heard=tuple(_in_words(sign, names, ids) for sign in before),
+            impossible=_in_words(impossible, names),
+            possible=tuple(dict.fromkeys(_labelled(label, names, ids) for label in stop.possible)),
+            anomalies=anomalies,
+            beside=ids[other - 1] if len(ids) > 1 else None,
+            after="" if last is None else _in_words(last, names),
+            **told_by(self._events, lived.rows[stop.place] if stop.place < len(lived.rows) else NONE),
         )
 
 
-class Explainer:
-    """Says what explains the ``anomalies``, given as the messages that have them.
+def second_or_first(sign: Sign) -> int:
+    """Of which message of a pair ``sign`` is, 1 or 2; of the first, if it is of both or there is one."""
+    return 2 if sign.of == BOTH - 1 else 1
 
-    Accused are the ``contradicted`` messages, but those that an ``assumption`` explains or leaves open, and those that
-    what is ``unseen`` may explain: the messages, by the reason why nothing is decided of them.
+
+def names_of(case: int, accused: Mapping[Anomaly, Ints]) -> tuple[str, ...]:
+    """The anomalies that have ``accused`` a case."""
+    return tuple(anomaly.value for anomaly, cases in accused.items() if case in cases)
+
+
+class Explainer(Cases):
+    """Says what explains the anomalies of messages.
+
+    Accused are the ``contradicted`` messages, but those that ``assumed`` faults explain, by message, and those of which
+    that is ``open_``, by the reason.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what was counted, and from what
+    _most = 500
+
+    def __init__(
         self,
-        conformance: Conformance,
-        events: Events,
-        machines: Machines,
-        stream: Stream,
-        anomalies: Mapping[Anomaly, Ints],
+        held: Conformance,
+        counted: AnomalyCounts,
         contradicted: Ints,
-        assumption: Assumption | None = None,
-        unseen: Mapping[str, Ints] = MappingProxyType({}),
+        assumed: Mapping[int, frozenset[Fault]] = MappingProxyType({}),
+        open_: Mapping[str, Ints] = MappingProxyType({}),
     ) -> None:
-        self._conformance = conformance
-        self._events = events
-        self._anomalies = anomalies
-        self._assumption = assumption
-        self.contradicted = contradicted
-        """The messages that are no run of the model, ascending, but those that are assumed to be one."""
-        self._open = dict(unseen)
-        self._assumed = np.concatenate([contradicted[:0], *unseen.values()])
-        if assumption is not None:
-            self._open |= assumption.undecided
-            self._assumed = np.concatenate([self._assumed, assumption.explained, *assumption.undecided.values()])
-        self.contradicted = np.setdiff1d(contradicted, self._assumed)
-        self._before = anomalies_before(events, machines, stream, anomalies, conformance.stops())
-        self._needed: dict[int, Needed] = {}
+        self._assumed = assumed
+        self._explained = np.array([*assumed], np.int64)
+        reasons = held.undecided()
+        undecided = {
+            why: np.union1d(reasons.get(why, _NOBODY), open_.get(why, _NOBODY)) for why in {**reasons, **open_}
+        }
+        accused = np.setdiff1d(contradicted, np.concatenate([self._explained, *open_.values()]))
+        super().__init__(held, counted, accused, undecided)
+        self._before = counted.before(held.stops())
 
     def life(self, message: int) -> tuple[Lived, str | None] | None:
         """The life of ``message``, and why nothing was decided of it; ``None`` if it was not held to the model."""
-        if not self._conformance.held[message]:
-            return None
-        decision, lived = self._conformance.of(message)
-        unseen = (why for why, messages in self._open.items() if message in messages)
-        return lived, next(unseen, decision.undecided)
+        return (self._held.of(message)[1], self.why_undecided(message)) if self._held.held[message] else None
 
-    def needs(self, messages: Ints) -> Needs:
+    def why_undecided(self, message: int) -> str | None:
+        """Why nothing was decided of ``message``, a clause; ``None`` if something was."""
+        return next((why for why, messages in self.undecided.items() if message in messages), None)
+
+    def needs(self, _: Anomaly, messages: Ints) -> Iterator[Need]:
         """What explains these ``messages``; those that are no runs of the model, or undecided, are not among them."""
-        return Needs.joined(self._needs(messages))
-
-    def _needs(self, messages: Ints) -> Iterator[tuple[Ints, str, Ints]]:
-        if self._assumption is not None:
-            for message in np.intersect1d(messages, self._assumption.explained).tolist():
-                for fault in sorted(self._assumption.causes[message]):
-                    yield np.array([message]), unrecorded_cause(fault), np.array([NONE])
-        for alike in self._conformance.alike(self._runs(messages)):
-            if self._conformance.of(int(alike[0]))[0].undecided is None:
-                for place, cause in self._needed_by(int(alike[0])):
-                    yield alike, cause, self._conformance.rows(alike, place)
+        for message in np.intersect1d(messages, self._explained).tolist():
+            for fault in sorted(self._assumed[message]):
+                yield np.array([message]), unrecorded_cause(fault), np.array([NONE])
+        runs = self._runs(messages)
+        yield from self._needs(runs, runs)
 
     def _runs(self, messages: Ints) -> Ints:
-        return np.setdiff1d(messages, np.concatenate([self.contradicted, self._assumed]))
-
-    def _needed_by(self, message: int) -> Needed:
-        """What the life of ``message`` needs; messages of equal lives need the same, and the first was asked before."""
-        if message not in self._needed:
-            _, lived = self._conformance.of(message)
-            self._needed[message] = self._conformance.needed(lived, (Event.RESEND.value,))
-        return self._needed[message]
-
-    def undecided(self) -> Ints:
-        """The messages of which nothing was decided, ascending."""
-        found = [*self._conformance.undecided().values(), *self._open.values()]
-        return np.unique(np.concatenate([self.contradicted[:0], *found]))
+        return np.setdiff1d(messages, np.concatenate([self.contradicted, self._explained, self.open]))
 
     def explained(self) -> tuple[Explanation, Mapping[Anomaly, Explained]]:
         """What came of it for the history, and for each anomaly."""
-        by_anomaly = {anomaly: self._of(anomaly, messages) for anomaly, messages in self._anomalies.items()}
-        explanation = Explanation(
-            messages=self._conformance.messages,
-            lives=self._conformance.lives,
-            states=self._conformance.states,
-            searches=self._conformance.searches,
-            contradicted=len(self.contradicted),
-            unnamed=len(self.unnamed(by_anomaly.values())),
-            examples=tuple(self._examples(by_anomaly)),
-            undecided=dict(self._undecided()),
-        )
-        return explanation, by_anomaly
-
-    def unnamed(self, by_anomaly: Iterable[Explained]) -> Ints:
-        """The messages that are no run of the model although no anomaly says so that nothing explains."""
-        return np.setdiff1d(
-            self.contradicted, np.concatenate([self.contradicted[:0], *(each.unexplained for each in by_anomaly)])
-        )
-
-    def _undecided(self) -> Mapping[str, int]:
-        found = Counter({why: len(messages) for why, messages in self._conformance.undecided().items()})
-        found.update({why: len(messages) for why, messages in self._open.items()})
-        return found
+        found = {anomaly: self._of(anomaly, messages) for anomaly, messages in self._counted.anomalies.items()}
+        return self._explanation({anomaly: each.unexplained for anomaly, each in found.items()}), found
 
     def _of(self, anomaly: Anomaly, messages: Ints) -> Explained:
-        unexplained = np.setdiff1d(np.intersect1d(messages, self.contradicted), self._before.get(anomaly, []))
-        causes, undecided = Counter[str](), [np.intersect1d(messages, each) for each in self._open.values()]
-        if self._assumption is not None:
-            causes = self._assumption.count_causes(messages)
-        for number, alike in enumerate(self._conformance.alike(self._runs(messages))):
-            message = int(alike[0])
-            if self._conformance.of(message)[0].undecided is not None:
-                undecided.append(alike)
-            elif number < _LIVES_EXPLAINED:
-                for cause in {name for _, name in self._needed_by(message)}:
-                    causes[cause] += len(alike)
+        assumed = (self._assumed[message] for message in np.intersect1d(messages, self._explained).tolist())
+        causes = Counter(unrecorded_cause(fault) for faults in assumed for fault in faults)
         return Explained(
-            unexplained=unexplained,
-            undecided=np.concatenate([messages[:0], *undecided]),
-            causes=dict(sorted(causes.items())),
-        )
-
-    def _examples(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterable[Contradicted]:
-        for message in self.contradicted[:SHOWN].tolist():
-            anomalies = tuple(anomaly.value for anomaly, each in by_anomaly.items() if message in each.unexplained)
-            yield self.contradiction(message, anomalies)
-
-    def contradiction(self, message: int, anomalies: tuple[str, ...] = ()) -> Contradicted:
-        """What is impossible of a contradicted ``message``, which has these ``anomalies``."""
-        decision, lived = self._conformance.of(message)
-        stop = decision.contradiction
-        if stop is None:
-            raise ValueError(f"message {message} is a run of the model")
-        heard, events = lived.life.heard, self._events
-        names = [called(events, process) for process in lived.consumers]
-        row = lived.rows[stop.place] if stop.place < len(heard) else None
-        return Contradicted(
-            message=name_of(events, "message", message),
-            heard=tuple(in_words(each, names) for each in heard[: stop.place]),
-            impossible=AT_REST if row is None else in_words(heard[stop.place], names),
-            possible=tuple(dict.fromkeys(with_names(label, names) for label in stop.possible)),
-            t=None if row is None else int(events.t[row]),
-            line=None if row is None else int(events.line[row]),
-            process=None if row is None else name_of(events, "process", int(events.process[row])),
-            session=None if row is None else name_of(events, "session", int(events.session[row])),
-            anomalies=anomalies,
+            unexplained=np.setdiff1d(np.intersect1d(messages, self.contradicted), self._before.get(anomaly, _NOBODY)),
+            undecided=np.intersect1d(messages, self.open),
+            causes=dict(sorted((causes + self._causes(self._runs(messages))).items())),
         )
 
 
-def called(events: Events, process: int) -> str:
+_NOBODY: Final = np.empty(0, np.int64)
+
+
+def called(events: Index, process: int) -> str:
     """The consumer of that number, in sentences."""
     return _ANOTHER if process == OTHERS else quoted(name_of(events, "process", process), _NAMED)
 
 
-def name_of(events: Events, column: str, code: int) -> str:
+def name_of(events: Index, column: str, code: int) -> str:
     """The name that stands in ``column`` for ``code``."""
     return str(events.names[column][code].as_py())
 
 
-def anomalies_before(
-    events: Events, machines: Machines, stream: Stream, anomalies: Collection[Anomaly], stops: tuple[Ints, Ints]
-) -> Mapping[Anomaly, Ints]:
-    """The messages that are no run of the model but had the anomaly before they stopped to be one.
-
-    ``stops`` are those messages, and the row where each stopped to be one, :data:`NONE` where it is the end.
-    """
-    until = np.full(events.count_of("message"), NONE, np.int64)
-    messages, rows = stops
-    until[messages] = np.where(rows == NONE, len(events), rows)
-    kept = np.flatnonzero(stream.place < until[stream.message])
-    message = stream.message[kept]
-    starts = np.flatnonzero(np.diff(message, prepend=NONE))
-    states = fold(machines, starts, stream.observable[kept])
-    rested = np.zeros(len(states), bool)
-    return {
-        anomaly: message[starts[machines.means(anomaly, states, rested)]]
-        for anomaly in anomalies
-        if anomaly in machines.names
-    }
+def told_by(events: Index, row: int) -> Mapping[str, Any]:
+    """The line of a ``row``, as the fields of :class:`Contradicted`; nothing if that is :data:`NONE`."""
+    if row == NONE:
+        return dict.fromkeys(("t", "line", "process", "session"))
+    whose = {column: name_of(events, column, int(getattr(events, column)[row])) for column in ("process", "session")}
+    return {"t": int(events.t[row]), "line": int(events.line[row]), **whose}
 
 
-def in_words(heard: Heard, names: Sequence[str]) -> str:
-    """What was heard, with the ``names`` of consumers."""
-    sign = heard.sign
+def _in_words(sign: Sign, names: Sequence[str], ids: Sequence[str] = ()) -> str:
+    """What was heard, with the ``names`` of consumers, and of a pair the ``ids`` of the messages that it is of."""
     at = f" at {names[sign.consumer - 1]}" if sign.consumer else ""
-    return f"{'perhaps ' if sign.certainty is Certainty.PERHAPS else ''}{sign.name}{at}"
+    whose = " and ".join(quoted(name, _NAMED) for of, name in enumerate(ids, start=1) if sign.of & of)
+    perhaps = "perhaps " if sign.certainty is Certainty.PERHAPS else ""
+    return f"{perhaps}{sign.name}{at}{f' of {whose}' if whose else ''}"
 
 
-def with_names(label: str, names: Sequence[str]) -> str:
-    """The label of an event with the consumer's name for its number; a number after those of ``names`` is another's."""
+def _labelled(label: str, names: Sequence[str], ids: Sequence[str]) -> str:
+    """The label of an event with the consumer's name for its number, and of a pair the message's id.
+
+    A number after those of ``names`` is another's.
+    """
     event, _, index = label.partition("(")
-    consumers = [int(part[1:]) for part in index.rstrip(")").split(",") if part.startswith("c")]
-    if not (consumers and names):
-        return event
-    return f"{event} at {dict(enumerate(names, start=1)).get(consumers[0], _ANOTHER)}"
+    parts = index.rstrip(")").split(",")
+    whose = f" of {quoted(ids[int(index[1]) - 1], _NAMED)}" if index.startswith("m") and len(ids) > 1 else ""
+    consumer = next((int(part[1:]) for part in parts if part.startswith("c")), 0)
+    at = f" at {dict(enumerate(names, start=1)).get(consumer, _ANOTHER)}" if consumer and names else ""
+    return f"{event}{whose}{at}"

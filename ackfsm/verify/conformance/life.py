@@ -12,10 +12,9 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from ackfsm.tables import Certainty
 from ackfsm.verify.conformance.observer import Belief, Observer, TooManyStatesError
 from ackfsm.verify.context.signs import AT_REST, Sign
 
@@ -44,9 +43,13 @@ class Life:
     heard: tuple[Heard, ...]
     at_rest: bool = False
 
-    def renamed(self, names: Mapping[str, str]) -> Life:
-        """The same with other ``names`` of signs."""
-        signs = (dataclasses.replace(each.sign, name=names.get(each.sign.name, each.sign.name)) for each in self.heard)
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its signs."""
+        return frozenset(each.sign.name for each in self.heard)
+
+    def with_signs(self, signs: Iterable[Sign]) -> Life:
+        """The same with these ``signs`` in the places of its own."""
         heard = (dataclasses.replace(each, sign=sign) for each, sign in zip(self.heard, signs, strict=True))
         return Life(tuple(heard), self.at_rest)
 
@@ -97,31 +100,21 @@ def contradiction(life: Life, observer: Observer) -> Contradiction | None:
 
     The place is that of the first sign with which nothing that was heard until then can go together.
     """
-    walk = Walk(life, observer)
-    belief = walk.last()
+    walk, seen = Walk(life, observer), dict[Cut, Belief]()
+    belief = walk.end(walk.spread(walk.first(), seen))
     if belief:
         return None if walk.rested(belief) else Contradiction(len(life.heard), observer.possible(belief))
     told = [place for place, each in enumerate(life.heard) if each.sign.name not in observer.around]
-    fits = bisect.bisect_left(
-        range(len(told)), 1, key=lambda last: int(not Walk(_until(life, told, last, observer.late), observer).last())
-    )
-    before = Walk(_until(life, told, fits - 1, observer.late), observer).last()
-    return Contradiction(told[fits] if fits < len(told) else len(life.heard), observer.possible(before))
+    leading = {cut: _leading(told, cut) for cut in seen}
+    most = max(leading.values())
+    place = told[most] if most < len(told) else len(life.heard)
+    ready = (cut for cut, count in leading.items() if count == most and walk.may_be_next(place, cut))
+    return Contradiction(place, observer.possible(frozenset[int]().union(*map(seen.__getitem__, ready))))
 
 
-def _until(life: Life, told: Sequence[int], last: int, late: Collection[str]) -> Life:
-    """What was heard without what was ``told`` after the one of that number; circumstances are kept.
-
-    What is ``late`` may have happened by then, although its line comes after.
-    """
-    after = told[last + 1 :]
-    perhaps = {place for place in after if life.heard[place].sign.name in late}
-    heard = tuple(_perhaps(each) if place in perhaps else each for place, each in enumerate(life.heard))
-    return dataclasses.replace(life, heard=heard).without(*(place for place in after if place not in perhaps))
-
-
-def _perhaps(heard: Heard) -> Heard:
-    return dataclasses.replace(heard, sign=dataclasses.replace(heard.sign, certainty=Certainty.PERHAPS))
+def _leading(told: Sequence[int], cut: Cut) -> int:
+    """How many of those ``told`` are in ``cut`` before the first that is not."""
+    return next((count for count, place in enumerate(told) if not cut >> place & 1), len(told))
 
 
 _NONE: Final[Belief] = frozenset()
@@ -140,12 +133,9 @@ class Walk:
         """What is believed before anything was heard."""
         return {0: self._observer.first()}
 
-    def last(self) -> Belief:
-        """What is believed when all was heard, in any order that the life allows; empty if there is none.
-
-        Raises :class:`TooManyStatesError` if there are too many orders.
-        """
-        return self.end(self.spread(self.first(), {}))
+    def may_be_next(self, place: int, cut: Cut) -> bool:
+        """Whether all that came before the sign at ``place`` is in ``cut``; for the end, always."""
+        return place == len(self._life.heard) or not self._order.before[place] & ~cut
 
     def end(self, level: Mapping[Cut, Belief]) -> Belief:
         """What is believed at the cut of all signs."""
@@ -158,7 +148,7 @@ class Walk:
     def spread(self, start: Mapping[Cut, Belief], seen: dict[Cut, Belief]) -> dict[Cut, Belief]:
         """What ``start`` and the signs lead to, but what was ``seen``; it is seen then.
 
-        Raises :class:`TooManyStatesError` as :meth:`last` does.
+        Raises :class:`TooManyStatesError` if there are too many orders.
         """
         found: dict[Cut, Belief] = {}
         by_size: list[dict[Cut, Belief]] = [{} for _ in range(len(self._life.heard) + 1)]

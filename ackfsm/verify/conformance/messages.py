@@ -7,7 +7,9 @@ message in the history's configuration (docs/decisions/conformance.md).  Equal l
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping
+import functools
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +23,6 @@ from ackfsm.tables.names import Condition
 from ackfsm.terms import (
     Configuration,
     DeliveryMode,
-    Destination,
 )
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
 from ackfsm.verify.conformance.lives import Facts, Lived, Lives, Recorded
@@ -33,40 +34,21 @@ from ackfsm.verify.context.signs import (
 )
 
 __all__ = [
-    "ENDS_WITH_THE_LAST",
     "Conformance",
     "Decision",
     "Judge",
     "Needed",
-    "acknowledges_by_library",
     "conformance",
-    "held",
     "in_mode",
     "names_of_each",
-    "untold",
 ]
 
 Needed: TypeAlias = tuple[tuple[int, str], ...]
 """What a life needs to be a run of the model: the places and names of signs."""
 
-_MOST_CONSUMERS: Final = 4
-"""More of them in one life make a network that no search ends in."""
-
 _MOST_TRIED: Final = 30
 _MOST_FOLLOWED: Final = 200
 """So many states are tried, and followed from one, to show that a life is settled."""
-
-ENDS_WITH_THE_LAST: Final = frozenset({Destination.NON_DURABLE_SUBSCRIPTION})
-"""What is there as long as one of its consumers is, so that the others count although they have not had the message."""
-
-
-def acknowledges_by_library(specification: Specification, configuration: Configuration) -> bool:
-    """Whether no call of the application acknowledges."""
-    environment = specification.environment(configuration)
-    return specification.recording.by_library.holds(environment)
-
-
-_JOURNAL: Final = (Event.JOURNAL_WRITTEN, Event.JOURNAL_SYNCED)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -77,167 +59,116 @@ class Decision:
     undecided: str | None = None
 
 
-class _Part:
-    """Some lives of one history, decided."""
-
-    def __init__(self, lives: Lives, judge: Judge) -> None:
-        self.lives = lives
-        self.judge = judge
-        different = [lives.lived(place) for place in lives.first.tolist()]
-        decided = {lived.message: judge.decide(lived) for lived in sorted(different, key=judge.turn)}
-        self.decisions = tuple(decided[lived.message] for lived in different)
-
-    def contradicted(self) -> Ints:
-        """The messages that are no run of the model, ascending."""
-        return self._having(lambda decision: decision.contradiction is not None)
-
-    def undecided(self) -> Ints:
-        """The messages of which nothing was decided, ascending."""
-        return self._having(lambda decision: decision.undecided is not None)
-
-    def _having(self, chosen: Callable[[Decision], bool]) -> Ints:
-        has = np.array([*map(chosen, self.decisions), False])
-        found: Ints = self.lives.message[has[self.lives.number]]
-        return found
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Conformance:
-    """What was decided of all messages of a history; those that were looked at twice count as the second time."""
+    """What was decided of all messages of a history, or of pairs of them; what was looked at twice counts as then.
+
+    Attributes:
+        recorded: what is recorded of them.
+        judge: who decided.
+        decisions: what was decided of each different life.
+        numbers: for each message the number of its life, the same for equal ones; -1 where nothing is told of it.
+    """
 
     recorded: Recorded
-    _parts: tuple[_Part, ...]
-    _part: Ints
+    judge: Judge
+    decisions: Sequence[Decision]
+    numbers: Ints
+    _looks: Sequence[Lives]
+    _look: Ints
     _place: Ints
+    _needed: dict[int, Needed] = dataclasses.field(default_factory=dict)
 
     @property
     def messages(self) -> int:
         """How many messages were held to the model."""
-        return len(self._parts[0].lives.message)
+        return len(self._looks[0].message)
 
     @property
     def held(self) -> Mask:
         """For each message whether it was held to the model."""
-        return np.asarray(self._part != ABSENT)
-
-    @property
-    def lives(self) -> int:
-        """How many different lives were decided."""
-        return sum(len(part.decisions) for part in self._parts)
-
-    @property
-    def searches(self) -> int:
-        """How many times a life was held to a network."""
-        return self._parts[0].judge.searches
-
-    @property
-    def states(self) -> int:
-        """How many states of networks were met."""
-        return self._parts[0].judge.states
+        return np.asarray(self.numbers != ABSENT)
 
     def contradicted(self) -> Ints:
         """The messages that are no run of the model, ascending."""
-        return self._parts[-1].contradicted()
-
-    def loose(self) -> Ints:
-        """Those that are no run of the model in the order of their lines, whatever they are in other orders."""
-        return np.flatnonzero(self._part > 0)
-
-    def stops(self) -> tuple[Ints, Ints]:
-        """The messages that are no run of the model, and the row where each stops to be one; -1 where it is the end."""
-        part = self._parts[-1]
-        messages = part.contradicted()
-        place = self._place[messages]
-        signs = np.array(
-            [0 if each.contradiction is None else each.contradiction.place for each in part.decisions], int
-        )
-        return messages, part.lives.rows(place, signs[part.lives.number[place]])
+        return self._having([each.contradiction is not None for each in self.decisions])
 
     def undecided(self) -> Mapping[str, Ints]:
         """The messages of which nothing was decided, ascending, by the reason."""
-        found: dict[str, list[Ints]] = {}
-        for number, part in enumerate(self._parts):
-            its = np.flatnonzero(self._part[part.lives.message] == number)
-            for why in {each.undecided for each in part.decisions if each.undecided is not None}:
-                has = np.array([each.undecided == why for each in part.decisions])
-                found.setdefault(why, []).append(part.lives.message[its[has[part.lives.number[its]]]])
-        messages = {why: np.unique(np.concatenate(each)) for why, each in sorted(found.items())}
-        return {why: its for why, its in messages.items() if len(its)}
+        reasons = sorted({each.undecided for each in self.decisions if each.undecided is not None})
+        found = {why: self._having([each.undecided == why for each in self.decisions]) for why in reasons}
+        return {why: its for why, its in found.items() if len(its)}
+
+    def _having(self, chosen: Sequence[bool]) -> Ints:
+        found: Ints = np.flatnonzero(np.array([*chosen, False])[self.numbers])
+        return found
+
+    def loose(self) -> Ints:
+        """Those that are no run of the model in the order of their lines, whatever they are in other orders."""
+        return np.flatnonzero(self._look > 0)
+
+    def stops(self) -> tuple[Ints, Ints]:
+        """The messages that are no run of the model, and the row where each stops to be one; -1 where it is the end."""
+        messages = self.contradicted()
+        stops = np.array([each.contradiction.place if each.contradiction else 0 for each in self.decisions], np.int64)
+        return messages, self._looks[-1].rows(self._place[messages], stops[self.numbers[messages]])
 
     def of(self, message: int) -> tuple[Decision, Lived]:
         """What was decided of ``message``, and its life."""
-        part, place = self._parts[self._part[message]], int(self._place[message])
-        return part.decisions[int(part.lives.number[place])], part.lives.lived(place)
-
-    def numbers(self) -> Ints:
-        """For each message a number of its life, the same for equal ones; -1 where nothing is told of it."""
-        width = np.int64(max((len(part.decisions) for part in self._parts), default=0) + 1)
-        found = np.full(len(self._part), ABSENT, np.int64)
-        for number, part in enumerate(self._parts):
-            its = np.flatnonzero(self._part == number)
-            found[its] = number * width + part.lives.number[self._place[its]]
-        return found
+        lived = self._looks[int(self._look[message])].lived(int(self._place[message]))
+        return self.decisions[self.numbers[message]], lived
 
     def forms(self, message: int) -> Iterator[Lived]:
         """The lives of ``message`` that were decided: in the order of its lines, then as loose as they are."""
-        for part in self._parts:
-            place = int(np.searchsorted(part.lives.message, message))
-            if place < len(part.lives.message) and part.lives.message[place] == message:
-                yield part.lives.lived(place)
-
-    def judge(self) -> Judge:
-        """A judge of the same history that has met no states yet."""
-        return self._parts[0].judge.anew()
+        for lives in self._looks[: self._look[message] + 1]:
+            yield lives.lived(int(np.searchsorted(lives.message, message)))
 
     def alike(self, messages: Ints) -> Iterator[Ints]:
-        """Those of ``messages`` that have the same life, ascending; for each different life once."""
-        numbers = self.numbers()[messages]
+        """For each different life the places of those of ``messages`` that have it."""
+        numbers = self.numbers[messages]
         order = np.argsort(numbers, kind="stable")
         bounds = np.flatnonzero(np.diff(numbers[order], prepend=ABSENT - 1))
-        yield from np.split(messages[order], bounds[1:]) if len(messages) else ()
+        yield from np.split(order, bounds[1:]) if len(messages) else ()
 
-    def needed(self, lived: Lived, beside: Collection[str] = ()) -> Needed:
-        """What happened around ``lived``, a run of the model, without which it would be none; and of these signs."""
-        return self._parts[0].judge.needed(lived, beside)
+    def needed(self, message: int) -> Needed:
+        """What happened around ``message``, a run of the model, without which it would be none."""
+        number = int(self.numbers[message])
+        if number not in self._needed:
+            self._needed[number] = self.judge.needed(self.of(message)[1])
+        return self._needed[number]
 
     def rows(self, messages: Ints, place: int) -> Ints:
         """The row that tells the sign at ``place`` of each of ``messages``, which have the same life."""
-        lives = self._parts[int(self._part[messages[0]])].lives
+        lives = self._looks[int(self._look[messages[0]])]
         return lives.rows(self._place[messages], np.full(len(messages), place))
 
-    def settled(self, message: int, circumstances: Collection[Sign], *, befallen: bool) -> bool:
-        """Whether ``message`` stays a run of the model, at rest, whatever of these signs follows in any number."""
-        return self._parts[0].judge.settled(self.of(message)[1], circumstances, befallen=befallen)
 
-
-def conformance(
-    recorded: Recorded, events: Events, specification: Specification, configuration: Configuration
-) -> Conformance:
-    """Hold every message of ``events`` that is told of to the model.
+def conformance(recorded: Recorded, judge: Judge) -> Conformance:
+    """Hold all that is told, the messages of a history or pairs of them, to the model.
 
     A life that is no run of the model in the order of its lines is looked at in all orders that it allows, and then
     with all that happened after its last line too, since a message may be lost when nobody has to do with it.
     """
-    judge = Judge(specification, configuration, untold(events))
-    return held(recorded, judge, events.count_of("message"))
+    numbers, look, place = (np.full(len(recorded.facts), ABSENT, np.int64) for _ in range(3))
+    looks, decisions, again = list[Lives](), list[Decision](), np.empty(0, np.int64)
+    for lives_of in (lambda _: recorded.in_order(), recorded.lives, functools.partial(recorded.lives, to_the_end=True)):
+        lives = lives_of(again)
+        found = _decided(lives, judge)
+        numbers[lives.message] = lives.number + len(decisions)
+        look[lives.message], place[lives.message] = len(looks), np.arange(len(lives.message))
+        looks.append(lives)
+        decisions += found
+        again = lives.message[np.array([each.contradiction is not None for each in found], bool)[lives.number]]
+        if not len(again):
+            break
+    return Conformance(recorded, judge, decisions, numbers, looks, look, place)
 
 
-def held(recorded: Recorded, judge: Judge, count: int) -> Conformance:
-    """Hold all that is told, the ``count`` messages of a history or pairs of them, to the model."""
-    parts = [_Part(recorded.in_order(), judge)]
-    for to_the_end in (False, True):
-        again = parts[-1].contradicted()
-        if len(again):
-            parts.append(_Part(recorded.lives(again, to_the_end=to_the_end), judge))
-    part, place = (np.full(count, ABSENT, np.int64) for _ in range(2))
-    for number, each in enumerate(parts):
-        part[each.lives.message], place[each.lives.message] = number, np.arange(len(each.lives.message))
-    return Conformance(recorded, tuple(parts), part, place)
-
-
-def untold(events: Events) -> frozenset[str]:
-    """What this history never tells."""
-    return frozenset(event.value for event in _JOURNAL if not len(events.places(event)))
+def _decided(lives: Lives, judge: Judge) -> list[Decision]:
+    """What ``judge`` decides of each different one of ``lives``."""
+    different = [lives.lived(place) for place in lives.first.tolist()]
+    decided = {lived.message: judge.decide(lived) for lived in sorted(different, key=judge.turn)}
+    return [decided[lived.message] for lived in different]
 
 
 def in_mode(specification: Specification, configuration: Configuration, mode: int) -> Configuration:
@@ -251,22 +182,16 @@ def in_mode(specification: Specification, configuration: Configuration, mode: in
     )
 
 
-_IN_DOUBT: Final = frozenset({Event.ACK_IN_DOUBT, Event.COMMIT_IN_DOUBT})
-"""Lines that tell a consumer that a call has failed."""
-
 _TOLD_ROLLED_BACK: Final = (
     "a commit was answered with `rolled_back` after its connection broke, which some clients say "
     "whatever became of it; write commit_in_doubt where nobody knows"
 )
 
 
-def names_of_each(life: Life) -> tuple[frozenset[str], ...]:
-    """The names of the signs of the message of a life, or of each of two."""
+def names_of_each(life: Life) -> tuple[Counter[str], ...]:
+    """The names of the signs of the message of a life, or of each of two, with how many there are."""
     whose = (1, 2) if any(heard.sign.of for heard in life.heard) else (0,)
-    return tuple(
-        frozenset(heard.sign.name for heard in life.heard if not of or not heard.sign.of or heard.sign.of & of)
-        for of in whose
-    )
+    return tuple(Counter(each.sign.name for each in life.heard if not of or each.sign.of & of) for of in whose)
 
 
 _ALONE: Final = MappingProxyType({Fact.SENT_PLAINLY: Side.PRODUCER, Fact.CONSUMED_PLAINLY: Side.CONSUMER})
@@ -275,13 +200,21 @@ _ALONE: Final = MappingProxyType({Fact.SENT_PLAINLY: Side.PRODUCER, Fact.CONSUME
 class Judge:
     """Decides lives, with one observer for each kind."""
 
-    def __init__(self, specification: Specification, configuration: Configuration, untold: frozenset[str]) -> None:
+    explaining = frozenset({Event.RESEND.value})
+    """Signs that explain a life, beside those of what happened around it."""
+
+    most_consumers, whom = 4, "one message"
+    """More consumers in one life make a network that no search ends in."""
+
+    def __init__(self, specification: Specification, configuration: Configuration, events: Events) -> None:
         self._specification = specification
         self._configuration = configuration
         self._recording = specification.recording
-        self._untold = untold
+        self._events = events
+        rows = self._recording.signs.values()
+        self._untold = frozenset(row.name for row in rows if not len(events.places(Event(row.line))))
         environment = specification.environment(configuration)
-        self._by_library = acknowledges_by_library(specification, configuration)
+        self._by_library = self._recording.by_library.holds(environment)
         self._may_hold_several = bool(self._recording.late(environment))
         """Whether an application may have another message before it is done with one; a listener, which the library
         calls and acknowledges for, may not (JMS 6.2.5)."""
@@ -313,12 +246,19 @@ class Judge:
         if why is not None:
             return Decision(None, why)
         try:
-            stop = self.contradiction(*self.hearing(lived))
+            stop = self.stop(lived)
         except TooManyStatesError as error:
             return Decision(None, str(error))
         if stop is not None and self._may_be_committed(lived):
             return Decision(None, _TOLD_ROLLED_BACK)
         return Decision(stop)
+
+    def stop(self, lived: Lived) -> Contradiction | None:
+        """Where ``lived`` stops to be a run of the model; ``None`` if it is one.
+
+        Raises :class:`TooManyStatesError` if nothing is decided.
+        """
+        return self.contradiction(*self.hearing(lived))
 
     def contradiction(self, life: Life, observer: Observer) -> Contradiction | None:
         """Why no run of the model looks like ``life``; ``None`` if one does."""
@@ -327,13 +267,12 @@ class Judge:
 
     def why_not(self, lived: Lived) -> str | None:
         """Why the model decides nothing of ``lived``, a clause; ``None`` if it does."""
-        if len(lived.consumers) > _MOST_CONSUMERS:
-            return f"more than {_MOST_CONSUMERS} consumers had to do with one message"
-        if sum(heard.sign.name == Event.RESEND for heard in lived.life.heard) > 1:
+        if len(lived.consumers) > self.most_consumers:
+            return f"more than {self.most_consumers} consumers had to do with {self.whom}"
+        if any(names[Event.RESEND] > 1 for names in names_of_each(lived.life)):
             return "a message was sent more than twice, and the model has two copies"
-        names = frozenset(heard.sign.name for heard in lived.life.heard)
-        environment = self._specification.environment(self.configuration_of(lived, names))
-        rows = (self._recording.signs[name] for name in sorted(names))
+        environment = self._specification.environment(self.configuration_of(lived))
+        rows = (self._recording.signs[name] for name in sorted(lived.life.names))
         return next((row.undecided for row in rows if not row.wants.holds(environment)), None)
 
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
@@ -342,15 +281,15 @@ class Judge:
 
     def anew(self) -> Judge:
         """The same with no states."""
-        return Judge(self._specification, self._configuration, self._untold)
+        return Judge(self._specification, self._configuration, self._events)
 
-    def needed(self, lived: Lived, beside: Collection[str] = ()) -> Needed:
-        """A smallest part of what happened around ``lived``, and of these signs, that keeps it a run of the model.
+    def needed(self, lived: Lived) -> Needed:
+        """A smallest part of what happened around ``lived``, and of ``explaining``, that keeps it a run of the model.
 
         Empty as well if finding it out takes too many states.
         """
         try:
-            return tuple(self._needed(*self.hearing(lived), self._recording.around.union(beside)))
+            return tuple(self._needed(*self.hearing(lived), self._recording.around | self.explaining))
         except TooManyStatesError:
             return ()
 
@@ -404,11 +343,10 @@ class Judge:
 
     def who_hears(self, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
         """The observer of ``lived``, with ``settings`` beside those of the message."""
-        names = frozenset(heard.sign.name for heard in lived.life.heard)
-        configuration = dataclasses.replace(self.configuration_of(lived, names), **settings)  # type: ignore[arg-type]
+        configuration = dataclasses.replace(self.configuration_of(lived), **settings)  # type: ignore[arg-type]
         hearing = self.heard(lived, configuration)
         consumers = max(1, len(lived.consumers))
-        if Facts.BESIDE in lived.facts and consumers < _MOST_CONSUMERS:
+        if Facts.BESIDE in lived.facts and consumers < self.most_consumers:
             consumers += 1
         key = configuration, consumers, hearing
         if key not in self._observers:
@@ -421,11 +359,17 @@ class Judge:
 
     def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
         """How the signs of ``lived`` are heard."""
-        facts, unheard, also = self._facts(lived), list[frozenset[str]](), set[tuple[str, str]]()
+        facts, unheard, also = self.facts(lived), list[frozenset[str]](), set[tuple[str, str]]()
         environment = self._specification.environment(configuration)
         for names in names_of_each(lived.life):
             unheard.append(self._free(names, facts, environment))
-            also |= {*self._choices(names, facts, environment)}
+            also |= {
+                (name, event)
+                for name in names
+                for reason in self._recording.signs[name].choices
+                if reason.holds(environment, names, facts)
+                for event in reason.tells
+            }
         return Hearing(
             unheard=tuple(unheard),
             alone=frozenset(side for fact, side in _ALONE.items() if fact in facts),
@@ -433,7 +377,7 @@ class Judge:
             settles=self._settles_once(configuration, lived),
         )
 
-    def _free(self, names: frozenset[str], facts: frozenset[Fact], environment: Mapping[str, Any]) -> frozenset[str]:
+    def _free(self, names: Collection[str], facts: frozenset[Fact], environment: Mapping[str, Any]) -> frozenset[str]:
         """What may have happened to a message although no sign of its life, which has these ``names``, tells so."""
         never = facts | {Fact.NEVER_TOLD}
         return frozenset(
@@ -443,31 +387,19 @@ class Judge:
             if any(reason.holds(environment, names, its) for reason in row.free)
         )
 
-    def _choices(
-        self, names: frozenset[str], facts: frozenset[Fact], environment: Mapping[str, Any]
-    ) -> Iterator[tuple[str, str]]:
-        """The signs that may tell of other events as well, with these."""
-        for name in names:
-            for reason in self._recording.signs[name].choices:
-                if reason.holds(environment, names, facts):
-                    yield from ((name, event) for event in reason.tells)
-
-    def _facts(self, lived: Lived) -> frozenset[Fact]:
-        facts = lived.facts
-        found = {Fact.SILENT} if Facts.NOT_PROCESSED in facts else set[Fact]()
-        if self._acknowledged_first(lived):
-            found.add(Fact.ACKNOWLEDGED_FIRST)
-        if self._by_library:
-            found.add(Fact.BY_LIBRARY)
-        if Facts.HANDED_TOGETHER in facts and self._may_hold_several:
-            found.add(Fact.IN_HAND)
-        if self._in_transactions(facts):
-            found.add(Fact.IN_TRANSACTION)
-            if Facts.SENT in facts and Facts.SENT_IN_TRANSACTION not in facts:
-                found.add(Fact.SENT_PLAINLY)
-            if Facts.HANDED_OVER in facts and Facts.CONSUMED_IN_TRANSACTION not in facts:
-                found.add(Fact.CONSUMED_PLAINLY)
-        return frozenset(found)
+    def facts(self, lived: Lived) -> frozenset[Fact]:
+        """What the lines of ``lived`` tell beside their signs."""
+        bits, inside = lived.facts, self._in_transactions(lived.facts)
+        told = {
+            Fact.SILENT: Facts.NOT_PROCESSED in bits,
+            Fact.ACKNOWLEDGED_FIRST: self._acknowledged_first(lived),
+            Fact.BY_LIBRARY: self._by_library,
+            Fact.IN_HAND: Facts.HANDED_TOGETHER in bits and self._may_hold_several,
+            Fact.IN_TRANSACTION: inside,
+            Fact.SENT_PLAINLY: inside and Facts.SENT in bits and Facts.SENT_IN_TRANSACTION not in bits,
+            Fact.CONSUMED_PLAINLY: inside and Facts.HANDED_OVER in bits and Facts.CONSUMED_IN_TRANSACTION not in bits,
+        }
+        return frozenset(fact for fact, holds in told.items() if holds)
 
     def _acknowledged_first(self, lived: Lived) -> bool:
         """Whether a consumer acknowledged a message and only then failed with it."""
@@ -506,15 +438,16 @@ class Judge:
         return undone and any(row.is_around and row.side is not Side.CONSUMER for row in rows)
 
     def _is_doubt(self, name: str) -> bool:
+        """Whether a consumer is told so that a call has failed, of which nobody knows the outcome."""
         row = self._recording.signs[name]
-        return row.line in _IN_DOUBT and row.side is Side.CONSUMER
+        return row.side is Side.CONSUMER and self._recording.not_awaited.issuperset(row.tells)
 
-    def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
-        """The configuration of a life whose signs have these ``names``, with the settings that are its own."""
+    def configuration_of(self, lived: Lived, unseen: Collection[str] = ()) -> Configuration:
+        """The configuration of a life, with the settings of its signs, and of those that may have come ``unseen``."""
         general = self.of_mode(lived.mode)
         environment = self._specification.environment(general)
         own: dict[str, Any] = {}
-        for name in sorted(names):
+        for name in sorted(lived.life.names.union(unseen)):
             for where, settings in self._recording.signs[name].sets:
                 own |= settings if where.holds(environment) else {}
         if self._in_transactions(lived.facts):

@@ -184,8 +184,6 @@ class Observer:
         self._environment = specification.environment(states.network.configuration)
         self.around = self._recording.around
         """The signs of what happens around messages."""
-        self.late = self._recording.late(self._environment)
-        """The signs of lines that are written late."""
         self._lanes = {name: event.lane for name, event in specification.events.items()}
         rows = [row for row in self._recording.signs.values() if row.only is not Only.WRITTEN]
         told = {row.name: self._told(row) for row in rows}
@@ -286,9 +284,7 @@ class Observer:
         covers = row.is_call and sign.certainty is Certainty.CERTAIN
         found: set[int] = set()
         for one in (1, BOTH - 1):
-            other = dataclasses.replace(sign, of=BOTH - one)
-            if covers:
-                other = dataclasses.replace(other, certainty=Certainty.IF_POSSIBLE)
+            other = dataclasses.replace(sign.if_possible() if covers else sign, of=BOTH - one)
             found |= self.hear(self.hear(belief, dataclasses.replace(sign, of=one)), other)
         return frozenset(found)
 

@@ -107,7 +107,7 @@ class _Candidates:
     why: Why
     first: Ints
     second: Ints
-    transaction: Ints
+    transaction: Ints | int = ABSENT
 
 
 class _Pairing:
@@ -120,26 +120,21 @@ class _Pairing:
         doubted: Ints,
     ) -> None:
         count = events.count_of("message")
-        self._events = events
-        self._conformance = conformance
+        self._events, self._conformance = events, conformance
         self._overtaken, self._lost = anomalies[Anomaly.REORDER], anomalies[Anomaly.LOSS]
         self._blocking = configuration.send_mode is SendMode.BLOCKING
         self._exclusive, self._unheld = configuration.exclusive_consumer, 0
         self._facts = conformance.recorded.facts
-        sends, resends = events.places(Event.SEND), events.places(Event.RESEND)
-        self._deliveries = events.deliveries
         self._sent, self._delivered = events.first(Event.SEND), events.first_delivery
         self._outcome, self._confirmed = events.first(*OUTCOMES), events.first(Event.CONFIRMED)
         self._resent = events.first(Event.RESEND) != NONE
-        self._times = np.bincount(events.message[self._deliveries], minlength=count)
-        self._usable = np.bincount(events.message[sends], minlength=count) == 1
+        self._times = np.bincount(events.message[events.deliveries], minlength=count)
+        self._usable = np.bincount(events.message[events.places(Event.SEND)], minlength=count) == 1
         self._usable &= conformance.held
-        self._usable[np.union1d(conformance.contradicted(), doubted)] = False
-        for messages in conformance.undecided().values():
+        acting = np.concatenate([events.sends, events.deliveries])
+        mixed = events.message[acting[np.isin(events.process[acting], _with_mixed_sessions(events, acting))]]
+        for messages in (conformance.contradicted(), doubted, *conformance.undecided().values(), mixed):
             self._usable[messages] = False
-        acting = np.concatenate([sends, resends, self._deliveries])
-        mixed = np.isin(events.process[acting], _with_mixed_sessions(events, acting))
-        self._usable[events.message[acting[mixed]]] = False
         self._kind, last = events.kind_of, events.last_send
         sender = number_pairs(at(events.process, last, ABSENT), at(events.session, last, ABSENT))
         self._lane = number_pairs(sender, self._kind)
@@ -157,20 +152,17 @@ class _Pairing:
         if found.why is Why.HELD_BESIDE:
             theirs = self._conformance.held[first] & self._conformance.held[second]
             self._unheld = int((theirs & ~kept).sum())
-        return _Candidates(found.why, first[kept], second[kept], found.transaction[kept])
+        return _Candidates(found.why, first[kept], second[kept], np.broadcast_to(found.transaction, kept.shape)[kept])
 
     def _candidates(self) -> Iterator[_Candidates]:
         once = np.flatnonzero(self._usable & ~self._resent & (self._delivered != NONE))
         again = once[self._times[once] > 1]
-        for why, pairs in (
-            (Why.NEIGHBOURS, self._neighbours(once)),
-            (Why.REPEATED, self._neighbours(again)),
-            (Why.OVERTAKEN, self._overtaking(once)),
-            (Why.FOLLOWED, self._followed(once)),
-            (Why.LOST, self._beside_lost()),
-            (Why.HELD_BESIDE, self._held_beside()),
-        ):
-            yield _Candidates(why, *pairs, np.full(len(pairs[0]), ABSENT, np.int64))
+        yield _Candidates(Why.NEIGHBOURS, *self._neighbours(once))
+        yield _Candidates(Why.REPEATED, *self._neighbours(again))
+        yield _Candidates(Why.OVERTAKEN, *self._overtaking(once))
+        yield _Candidates(Why.FOLLOWED, *self._followed(once))
+        yield _Candidates(Why.LOST, *self._beside_lost())
+        yield _Candidates(Why.HELD_BESIDE, *self._held_beside())
         yield from self._members()
 
     def _neighbours(self, messages: Ints) -> tuple[Ints, Ints]:
@@ -196,7 +188,7 @@ class _Pairing:
 
     def _held_beside(self) -> tuple[Ints, Ints]:
         """Each message that a consumer was handed while another one of its exclusive queue held one, with that."""
-        events, handed = self._events, self._deliveries
+        events, handed = self._events, self._events.deliveries
         if not self._exclusive:
             return handed[:0], handed[:0]
         consumer = number_pairs(number_pairs(events.process[handed], events.session[handed]), events.consumer[handed])
@@ -288,8 +280,7 @@ class _Pairing:
         np.bitwise_or.at(why, number, bits)
         first, second = np.divmod(keys, width)
         plain = np.flatnonzero(why == int(Why.NEIGHBOURS))
-        if len(plain) > _MOST_PLAIN:
-            plain = plain[self._rare_first(first[plain], second[plain])[:_MOST_PLAIN]]
+        plain = plain[self._rare_first(first[plain], second[plain])[:_MOST_PLAIN]]
         member = bits == int(Why.TRANSACTION)
         early = np.zeros(len(keys), bool)
         early[number[member][np.isin(transaction[member], torn)]] = True
@@ -312,7 +303,7 @@ class _Pairing:
 
     def _rare_first(self, first: Ints, second: Ints) -> Ints:
         """The places of pairs, with the first so many of each two lives before the others."""
-        number = self._conformance.numbers()
+        number = self._conformance.numbers
         kind = number_pairs(number[first], number[second])
         order = np.argsort(kind, kind="stable")
         starts = np.flatnonzero(np.diff(kind[order], prepend=NONE))

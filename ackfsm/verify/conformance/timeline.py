@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
@@ -33,8 +32,6 @@ _LIKELY: Final = (
     Fault.JOURNAL_FAILURE,
 )
 """Of faults that explain as many messages the first of these is told: what happens often, and does little else."""
-
-_RANK: Final[Mapping[Fault, int]] = MappingProxyType({fault: rank for rank, fault in enumerate(_LIKELY)})
 
 _MOST_ROUNDS: Final = 1_000
 """So many moments are chosen by how many messages they explain; what is left is explained message by message."""
@@ -63,14 +60,8 @@ class UnrecordedFault:
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        return {
-            "fault": self.fault.value,
-            "victim": self.victim,
-            "from": self.begin,
-            "to": self.end,
-            "messages": self.messages,
-            "times": self.times,
-        }
+        names = {"begin": "from", "end": "to"}
+        return {names.get(name, name): value for name, value in dataclasses.asdict(self).items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +114,9 @@ def together(parts: Sequence[Unrecorded]) -> Unrecorded:
         messages=sum(part.messages for part in parts),
         unexplained=sum(part.unexplained for part in parts),
         undecided=sum(part.undecided for part in parts),
-        timeline=tuple(sorted(found, key=lambda each: (each.begin, each.end, _RANK[each.fault], each.victim or ""))),
+        timeline=tuple(
+            sorted(found, key=lambda each: (each.begin, each.end, _LIKELY.index(each.fault), each.victim or ""))
+        ),
         actions=tuple(dict.fromkeys(action for part in parts for action in part.actions)),
     )
 
@@ -164,7 +157,7 @@ class Family:
     @property
     def likely(self) -> tuple[int, int, int]:
         """The first of several has the least."""
-        return _RANK.get(self.fault, len(_RANK)), self.victim, -1 if self.message is None else self.message
+        return _LIKELY.index(self.fault), self.victim, -1 if self.message is None else self.message
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -213,7 +206,7 @@ class _Joining(Generic[T]):
             best = self._best()
             if best is None or best[0] == 1:
                 break
-            self._choose(best[1], best[2])
+            self._choose(best[2], best[1])
         while self._pending:
             message = next(iter(self._pending))
             option = min(self._pending[message], key=lambda each: (each.family.likely, each.low))
@@ -223,22 +216,17 @@ class _Joining(Generic[T]):
         """Those of each family, chosen once more if that makes them fewer."""
         for family, moments in self._moments.items():
             taken = self._taken[family]
-            again = moments
-            if len({message for message, _ in taken}) == len(taken):
-                again = _stabbed(family, taken)
-            yield from again if len(again) < len(moments) else moments
+            again = _stabbed(family, taken) if len({message for message, _ in taken}) == len(taken) else moments
+            yield from min(moments, again, key=len)
 
-    def _best(self) -> tuple[int, Family, int] | None:
-        """What explains the most messages: how many, which faults, and when."""
+    def _best(self) -> tuple[int, int, Family] | None:
+        """What explains the most messages: how many, when, and which faults."""
         intervals: dict[Family, list[tuple[int, int]]] = {}
         for options in self._pending.values():
             for each in options:
                 intervals.setdefault(each.family, []).append((each.low, each.high))
-        found = [(*_deepest(np.array(its, np.int64)), family) for family, its in intervals.items()]
-        if not found:
-            return None
-        count, at, family = min(found, key=lambda each: (-each[0], each[2].likely))
-        return count, family, at
+        found = ((*_deepest(np.array(its, np.int64)), family) for family, its in intervals.items())
+        return min(found, key=lambda each: (-each[0], each[2].likely), default=None)
 
     def _choose(self, family: Family, at: int) -> None:
         chosen = [

@@ -11,8 +11,7 @@ A *gap* is a moment between signs: the cut of those that came before it.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -20,7 +19,6 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
-from ackfsm.tables import Certainty
 from ackfsm.terms import Fault
 from ackfsm.verify.conformance.life import Cut, Heard, Life, Walk
 from ackfsm.verify.conformance.lives import Lived
@@ -39,6 +37,9 @@ MOST_FAULTS: Final = 3
 
 _MOST_LARGE: Final = 20
 """Lives of a history that are searched with each kind of fault alone if all of them take too many states."""
+
+_MOST_FOR_A_HINT: Final = 2_000
+"""Messages that are looked at although nobody has asked which faults would explain them."""
 
 _MOST_IN_VAIN: Final = 50
 """Different lives that no faults explain; once there are so many, the others are tried with a single fault."""
@@ -69,11 +70,9 @@ def smallest(life: Life, observer: Observer, faults: Sequence[Sign], most: int |
     walk = _WithFaults(life, observer, faults)
     start = walk.first()
     fewest = walk.fewest(start, most)
-    if not fewest:
-        return None if fewest is None else Smallest(0, ())
-    if fewest > MOST_FAULTS:
-        return Smallest(fewest, ())
-    return Smallest(fewest, tuple(walk.first_faults(start, fewest)))
+    if fewest is None:
+        return None
+    return Smallest(fewest, tuple(walk.first_faults(start, fewest)) if 0 < fewest <= MOST_FAULTS else ())
 
 
 class _WithFaults(Walk):
@@ -121,11 +120,10 @@ def with_fault(lived: Lived, fault: Sign, gap: Cut) -> Lived:
     before = [place for place in range(len(heard)) if gap >> place & 1]
     after = [place for place in range(len(heard)) if not gap >> place & 1]
     told = Heard(fault, max((each.lane for each in heard), default=0) + 1)
-    parts = [[_among(heard, place, its) for place in its] for its in (before, after)]
     order = [*before, None, *after]
     return dataclasses.replace(
         lived,
-        life=Life((*parts[0], told, *parts[1]), lived.life.at_rest),
+        life=Life((*lived.life.without(*after).heard, told, *lived.life.without(*before).heard), lived.life.at_rest),
         rows=tuple(_UNTOLD if place is None else lived.rows[place] for place in order),
     )
 
@@ -134,30 +132,20 @@ _UNTOLD: Final = -1
 """The row of what no line tells."""
 
 
-def _among(heard: Sequence[Heard], place: int, others: Sequence[int]) -> Heard:
-    """The sign at ``place`` where only ``others`` are beside it: of those before it so many may have come after it."""
-    this = heard[place]
-    return dataclasses.replace(this, reach=sum(place - this.reach <= other < place for other in others))
-
-
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Case:
-    """A message that unrecorded faults may explain, with those that are chosen by now.
+class _Detail:
+    """What an option is of.
 
     Attributes:
-        lived: its life.
-        chosen: from when to when the chosen faults happened, in the order of their signs.
+        lived: the life of a message, with the faults that are chosen by now.
+        chosen: from when to when these happened, in the order of their signs.
+        fault: the next one.
+        gaps: those that it may be in, each with its times.
+        more: how many more are needed.
     """
 
     lived: Lived
-    chosen: tuple[tuple[int, int], ...] = ()
-
-
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class _Detail:
-    """Of an option: the fault, the gaps that it may be in, each with its times, and how many more are needed."""
-
-    case: _Case
+    chosen: tuple[tuple[int, int], ...]
     fault: Sign
     gaps: tuple[tuple[Cut, int, int], ...]
     more: int
@@ -174,20 +162,13 @@ class Assumption:
 
     Attributes:
         summary: for people, with the time line.
-        explained: the messages that are runs of the model with some of them, ascending.
         undecided: for each reason the messages of which that is open, ascending.
-        causes: for each of the explained messages the kinds of the faults that explain it.
+        causes: for each message that is a run of the model with some of them, the kinds of these.
     """
 
     summary: Unrecorded
-    explained: Ints
     undecided: Mapping[str, Ints]
     causes: Mapping[int, frozenset[Fault]]
-
-    def count_causes(self, messages: Ints) -> Counter[str]:
-        """How many of ``messages`` each unrecorded fault explains, by what it is called among causes."""
-        found = np.intersect1d(messages, self.explained).tolist()
-        return Counter(unrecorded_cause(fault) for message in found for fault in self.causes[message])
 
 
 def assumption_of(
@@ -198,30 +179,17 @@ def assumption_of(
     If none are assumed and the history records none either, what any single fault would explain is a hint; there is
     none (``None``) if the history records faults, or nothing is to be explained, or too many messages.
     """
-    if assumed:
-        return _explained(conformance, events, messages, assumed, assumed=True)
-    if events.faults() or not 0 < len(messages) <= _MOST_FOR_A_HINT:
+    if not assumed and (events.faults() or not 0 < len(messages) <= _MOST_FOR_A_HINT):
         return None
-    return _explained(conformance, events, messages, frozenset(Fault), assumed=False)
-
-
-_MOST_FOR_A_HINT: Final = 2_000
-"""Messages that are looked at although nobody has asked which faults would explain them."""
-
-
-def _explained(
-    conformance: Conformance, events: Events, messages: Ints, faults: Collection[Fault], *, assumed: bool
-) -> Assumption:
-    search = _Search(conformance, events, faults, thoroughly=assumed)
-    options, undecided, none = dict[int, Sequence[Option[_Detail]]](), dict[str, list[int]](), 0
+    faults = assumed or frozenset(Fault)
+    search = _Search(conformance, events, faults, thoroughly=bool(assumed))
+    options, undecided = dict[int, Sequence[Option[_Detail]]](), dict[str, list[int]]()
     for message in messages.tolist():
         found = search.explain(message)
         if isinstance(found, str):
             undecided.setdefault(found, []).append(message)
         elif found:
             options[message] = found
-        else:
-            none += 1
     moments = joined(options, search.further)
     causes: dict[int, set[Fault]] = {}
     for moment in moments:
@@ -229,16 +197,15 @@ def _explained(
             causes.setdefault(message, set()).add(moment.family.fault)
     summary = Unrecorded(
         kinds=tuple(fault for fault in Fault if fault in faults),
-        assumed=assumed,
+        assumed=bool(assumed),
         messages=len(options),
-        unexplained=none,
+        unexplained=len(messages) - len(options) - sum(map(len, undecided.values())),
         undecided=sum(map(len, undecided.values())),
         timeline=tuple(_told(moments, events)),
         actions=(TAKEN_ELSEWHERE,) if not OF_CONSUMERS.isdisjoint(faults) and conformance.recorded.compete() else (),
     )
     return Assumption(
         summary=summary,
-        explained=np.array(sorted(options), np.int64),
         undecided=MappingProxyType({why: np.array(each, np.int64) for why, each in undecided.items()}),
         causes=MappingProxyType({message: frozenset(each) for message, each in causes.items()}),
     )
@@ -277,7 +244,7 @@ class _Search:
         self._recorded = conformance.recorded
         self._faults = tuple(fault for fault in Fault if fault in faults)
         self._span = (int(events.t.min()), int(events.t.max())) if len(events) else (0, 0)
-        self._judge: Judge = conformance.judge()
+        self._judge: Judge = conformance.judge.anew()
         self._large = 0 if thoroughly else _MOST_LARGE
         self._known: dict[tuple[Life, int, int, int], Smallest | str | None] = {}
 
@@ -286,21 +253,22 @@ class _Search:
 
         The signs in the order of their lines are tried first, then every order that they allow.
         """
-        best: tuple[int, _Case, Smallest] | None = None
+        best: tuple[Lived, Smallest] | None = None
         why = None
         for form in self._conformance.forms(message):
             lived, found = self._smallest_with_others(self._with_uncertain_calls(form))
             if isinstance(found, str):
                 why = found
-            elif found is not None and (best is None or found.faults < best[0]):
-                best = found.faults, _Case(lived), found
-            if best is not None and best[0] <= 1:
+            elif found is not None and (best is None or found.faults < best[1].faults):
+                best = lived, found
+            if best is not None and best[1].faults <= 1:
                 break
         if best is None:
             return () if why is None else why
-        if best[0] > MOST_FAULTS:
+        lived, found = best
+        if found.faults > MOST_FAULTS:
             return f"it takes more than {MOST_FAULTS} unrecorded faults to explain"
-        return tuple(self._options(best[1], best[2]))
+        return tuple(self._options(lived, (), found))
 
     def further(self, _: int, option: Option[_Detail], moment: Moment) -> Sequence[Option[_Detail]]:
         """What may be the next fault of a message when ``option`` was chosen, in the last gap that ``moment`` allows.
@@ -310,20 +278,21 @@ class _Search:
         detail = option.detail
         if not detail.more:
             return ()
-        lived = detail.case.lived
         gap = max(gap for gap, low, high in detail.gaps if low <= moment.high and moment.low <= high)
-        earlier = sum(row == _UNTOLD for place, row in enumerate(lived.rows) if gap >> place & 1)
-        chosen = (*detail.case.chosen[:earlier], (moment.low, moment.high), *detail.case.chosen[earlier:])
-        case = _Case(with_fault(lived, detail.fault, gap), chosen)
-        found = self._held(case.lived, self._faults, most=detail.more)
-        if not isinstance(found, Smallest):
-            found = self._held(case.lived, (Fault(detail.fault.name),), most=detail.more)
-        return tuple(self._options(case, found)) if isinstance(found, Smallest) else ()
+        earlier = sum(row == _UNTOLD for place, row in enumerate(detail.lived.rows) if gap >> place & 1)
+        chosen = (*detail.chosen[:earlier], (moment.low, moment.high), *detail.chosen[earlier:])
+        lived = with_fault(detail.lived, detail.fault, gap)
+        for faults in (self._faults, (Fault(detail.fault.name),)):
+            found = self._held(lived, faults, most=detail.more)
+            if isinstance(found, Smallest):
+                return tuple(self._options(lived, chosen, found))
+        return ()
 
     def _smallest_with_others(self, form: Lived) -> tuple[Lived, Smallest | str | None]:
         """Among consumers that the message was never handed to as well, unless that takes too many states."""
-        more = self._with_others(form)
-        if more is not form:
+        beside = not form.consumers or (OTHERS not in form.consumers and self._recorded.others(form))
+        if beside and not _AT_CONSUMERS.isdisjoint(self._faults):
+            more = form.with_others()
             found = self._smallest(more)
             if found is None or (isinstance(found, Smallest) and found.faults):
                 return more, found
@@ -331,22 +300,13 @@ class _Search:
 
     def _with_uncertain_calls(self, lived: Lived) -> Lived:
         """A call that does not name the message covers nothing of it where its connection broke unseen before."""
-        heard = tuple(
-            dataclasses.replace(each, sign=dataclasses.replace(each.sign, certainty=Certainty.IF_POSSIBLE))
-            if self._judge.covers(each.sign)
-            and each.sign.certainty is Certainty.CERTAIN
-            and self._events.message[row] != lived.message
-            else each
+        signs = (
+            each.sign.if_possible()
+            if self._judge.covers(each.sign) and self._events.message[row] != lived.message
+            else each.sign
             for each, row in zip(lived.life.heard, lived.rows, strict=True)
         )
-        return dataclasses.replace(lived, life=Life(heard, lived.life.at_rest))
-
-    def _with_others(self, lived: Lived) -> Lived:
-        if _AT_CONSUMERS.isdisjoint(self._faults):
-            return lived
-        if lived.consumers and (OTHERS in lived.consumers or not self._recorded.others(lived)):
-            return lived
-        return lived.with_others()
+        return dataclasses.replace(lived, life=lived.life.with_signs(signs))
 
     def _smallest(self, lived: Lived) -> Smallest | str | None:
         key = lived.life, int(lived.facts), lived.mode, len(lived.consumers)
@@ -384,7 +344,7 @@ class _Search:
             try:
                 return smallest(*self._judge.hearing(lived), self._signs(lived, faults), most)
             except TooManyStatesError as error:
-                self._judge, why = self._conformance.judge(), str(error)
+                self._judge, why = self._judge.anew(), str(error)
         return why
 
     @staticmethod
@@ -397,28 +357,25 @@ class _Search:
             for consumer in (consumers if fault in _AT_CONSUMERS else (0,))
         ]
 
-    def _options(self, case: _Case, found: Smallest) -> Iterator[Option[_Detail]]:
+    def _options(self, lived: Lived, chosen: tuple[tuple[int, int], ...], found: Smallest) -> Iterator[Option[_Detail]]:
         """Each fault with its victim and its interval; gaps whose times meet make one interval."""
-        low, high = self._moments(case)
+        low, high = self._moments(lived, chosen)
         by_family: dict[Family, list[Option[_Detail]]] = {}
         for fault, gap in found.first:
             begin, end = self._between(low, high, gap)
-            for family in self._families(case.lived, fault):
-                detail = _Detail(case, fault, ((gap, begin, end),), found.faults - 1)
-                option = Option(family, begin, end, detail)
-                by_family.setdefault(family, []).append(option)
+            detail = _Detail(lived, chosen, fault, ((gap, begin, end),), found.faults - 1)
+            for family in self._families(lived, fault):
+                by_family.setdefault(family, []).append(Option(family, begin, end, detail))
         for options in by_family.values():
             yield from _merged(options)
 
-    def _moments(self, case: _Case) -> tuple[Sequence[int], Sequence[int]]:
-        """From when to when each sign of the life may have happened."""
-        chosen = iter(case.chosen)
-        low, high = self._recorded.when(case.lived.rows)
-        spans = [
-            next(chosen) if row == _UNTOLD else (begin, end)
-            for row, begin, end in zip(case.lived.rows, low.tolist(), high.tolist(), strict=True)
-        ]
-        return [begin for begin, _ in spans], [end for _, end in spans]
+    def _moments(self, lived: Lived, chosen: Iterable[tuple[int, int]]) -> tuple[Sequence[int], Sequence[int]]:
+        """From when to when each sign of a life may have happened, with the times of those that are ``chosen``."""
+        low, high = (each.tolist() for each in self._recorded.when(lived.rows))
+        untold = (place for place, row in enumerate(lived.rows) if row == _UNTOLD)
+        for place, (begin, end) in zip(untold, chosen, strict=True):
+            low[place], high[place] = begin, end
+        return low, high
 
     def _between(self, low: Sequence[int], high: Sequence[int], gap: Cut) -> tuple[int, int]:
         """When a fault in ``gap`` happened: like a recorded one, up to :data:`EFFECT` before clients notice it."""
@@ -431,28 +388,24 @@ class _Search:
     def _families(self, lived: Lived, fault: Sign) -> Iterator[Family]:
         kind = Fault(fault.name)
         message = lived.message if kind in OF_MESSAGES else None
-        for victim in self._victims(lived, kind, fault.consumer):
+        victims: Sequence[int] = (NOBODY,)
+        if kind in OF_PRODUCERS:
+            victims = (self._recorded.producer(lived.message),)
+        elif fault.consumer:
+            process = lived.consumers[fault.consumer - 1] if lived.consumers else OTHERS
+            victims = (process,) if process != OTHERS else self._recorded.others(lived) or victims
+        for victim in victims:
             yield Family(kind, victim, message)
 
-    def _victims(self, lived: Lived, kind: Fault, consumer: int) -> Sequence[int]:
-        if kind in OF_PRODUCERS:
-            return (self._recorded.producer(lived.message),)
-        if not consumer:
-            return (NOBODY,)
-        process = lived.consumers[consumer - 1] if lived.consumers else OTHERS
-        return (process,) if process != OTHERS else self._recorded.others(lived) or (NOBODY,)
 
-
-def _merged(options: Sequence[Option[_Detail]]) -> Iterator[Option[_Detail]]:
+def _merged(options: Sequence[Option[_Detail]]) -> Sequence[Option[_Detail]]:
     """``options`` of one family, those that overlap as one."""
-    this: Option[_Detail] | None = None
+    found = list[Option[_Detail]]()
     for each in sorted(options, key=lambda option: (option.low, option.high)):
-        if this is None or each.low > this.high:
-            if this is not None:
-                yield this
-            this = each
+        if found and each.low <= found[-1].high:
+            last = found.pop()
+            detail = dataclasses.replace(last.detail, gaps=last.detail.gaps + each.detail.gaps)
+            found.append(dataclasses.replace(last, high=max(last.high, each.high), detail=detail))
         else:
-            detail = dataclasses.replace(this.detail, gaps=this.detail.gaps + each.detail.gaps)
-            this = dataclasses.replace(this, high=max(this.high, each.high), detail=detail)
-    if this is not None:
-        yield this
+            found.append(each)
+    return found

@@ -7,7 +7,7 @@ without a line.  What is no run then is none, whatever happened unseen; of the o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -20,10 +20,11 @@ from ackfsm.tables import Recording, Specification, When
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.life import Life
 from ackfsm.verify.conformance.lives import Lived
-from ackfsm.verify.conformance.messages import Conformance, Judge, untold
+from ackfsm.verify.conformance.messages import Conformance, Judge
 from ackfsm.verify.conformance.observer import Hearing, Observer
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW
+from ackfsm.verify.counting.shown import OF_TRANSACTIONS
 
 __all__ = ["matters_to_the_model", "may_be_runs"]
 
@@ -36,10 +37,7 @@ _NO_MATTER: Final = frozenset(
 )
 """What the model hears nothing of, hides by itself, or waits for."""
 
-_EVERYTHING: Final = frozenset(
-    {Event.SEND, Event.DELIVERED, Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT}
-    | {Event.ROLLBACK, Event.ROLLED_BACK, "session", "scope"}
-)
+_EVERYTHING: Final = OF_TRANSACTIONS | {Event.SEND, Event.DELIVERED, "session", "scope"}
 """Without these it is not known which lines are of one message, or of one transaction: so nothing is decided."""
 
 
@@ -62,7 +60,7 @@ def may_be_runs(  # noqa: PLR0913, PLR0917 - what was decided, and by what
         return messages[:0]
     if missing & {str(each) for each in _EVERYTHING}:
         return messages
-    judge = _Lenient(specification, configuration, untold(events), missing)
+    judge = _Lenient(specification, configuration, events, missing)
     known: dict[tuple[Life, int, int, int], bool] = {}
     return np.array([each for each in messages.tolist() if _may_be(each, decided, judge, known)], np.int64)
 
@@ -116,32 +114,27 @@ class _Lenient(Judge):
     """Decides lives, with all hidden that the source of a history cannot show."""
 
     def __init__(
-        self,
-        specification: Specification,
-        configuration: Configuration,
-        untold: frozenset[str],
-        missing: frozenset[str],
+        self, specification: Specification, configuration: Configuration, events: Events, missing: frozenset[str]
     ) -> None:
-        super().__init__(specification, configuration, untold)
+        super().__init__(specification, configuration, events)
         self._missing = missing
         self._unshown = _signs_of(missing, specification.recording)
-
-    def anew(self) -> Judge:
-        """The same with no states."""
-        return _Lenient(self._specification, self._configuration, self._untold, self._missing)
 
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
         """A flag that is not shown may be set or not."""
         life, observer = super().hearing(lived)
         if "redelivered" in self._missing:
-            deliveries = (row.name for row in self._recording.signs.values() if row.line == Event.DELIVERED)
-            life = life.renamed(dict.fromkeys(deliveries, DELIVERED_SOMEHOW))
+            names = {
+                row.name: DELIVERED_SOMEHOW for row in self._recording.signs.values() if row.line == Event.DELIVERED
+            }
+            signs = (each.sign for each in life.heard)
+            life = life.with_signs(dataclasses.replace(sign, name=names.get(sign.name, sign.name)) for sign in signs)
         return life, observer
 
-    def configuration_of(self, lived: Lived, names: frozenset[str]) -> Configuration:
+    def configuration_of(self, lived: Lived, unseen: Collection[str] = ()) -> Configuration:
         """The settings of what the source cannot show are those of a message that had it."""
         unshown = {_SETTING[event] for event in self._missing & _SETTING.keys()}
-        return super().configuration_of(lived, names | unshown)
+        return super().configuration_of(lived, unshown.union(unseen))
 
     def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
         """With what the source cannot show unseen."""

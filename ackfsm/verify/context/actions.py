@@ -52,7 +52,9 @@ def _recovered(events: Index) -> bool:
 
     A ``close`` with an ``error`` is a connection that broke, which is no will of the application.
     """
-    ends = np.union1d(events.places(*_RECOVERING_SESSIONS), np.setdiff1d(events.closes_of_sessions(), _broken(events)))
+    ends = np.union1d(
+        events.places(*_RECOVERING_SESSIONS), np.setdiff1d(events.closes_of_sessions(), events.found_broken())
+    )
     following = events.next_delivery
     recovered = events.until(events.deliveries, session=ends) < following
     return bool((recovered & (following != NEVER)).any())
@@ -64,7 +66,7 @@ def _closed_early(events: Index) -> bool:
     The consumer may have prefetched it, or have had it without a line.  Of a session that neither sent nor was
     delivered anything the queue is not known: it may be any.
     """
-    closes = np.setdiff1d(events.places(Event.CLOSE), _broken(events))
+    closes = np.setdiff1d(events.places(Event.CLOSE), events.found_broken())
     waits, consumed = _waits(events), _consumed(events)
     silent = _silent(events, closes)
     own, by = _pairs_of(consumed.session, events.session[closes])
@@ -135,7 +137,7 @@ def given_back_beside(events: Index, *, thrown: bool) -> bool:
     prefetched and never seen then goes to the other one.  A session that neither sent nor was delivered anything may
     have consumed from any queue.
     """
-    ends = np.setdiff1d(events.places(*_RECOVERING, *([Event.FAILED] if thrown else [])), _broken(events))
+    ends = np.setdiff1d(events.places(*_RECOVERING, *([Event.FAILED] if thrown else [])), events.found_broken())
     consumed, of_silent = _consumed(events), _silent(events, ends)
     queue, first, last = consumed.queue, consumed.first, consumed.last
     if (_going_on(np.zeros_like(queue), first, last, np.zeros_like(of_silent), of_silent) > 0).any():
@@ -209,17 +211,12 @@ def _last_of_others(queue: Ints, last: Ints) -> Ints:
 
 def _breaks(events: Index) -> Ints:
     """When a session of each process first broke: its own ``close`` with an ``error``, or a fault that may be its."""
-    broken = events.first_of(_broken(events), "process")
+    broken = events.first_of(events.found_broken(), "process")
     first = np.where(broken == NONE, len(events), broken)
     for fault in fault_lines(events, _faults(events), events.deliveries):
         whose = sorted(fault.victims) or slice(None)
         first[whose] = np.minimum(first[whose], fault.moment[0])
     return first
-
-
-def _broken(events: Index) -> Ints:
-    closes = events.places(Event.CLOSE)
-    return np.asarray(closes[events.errs[closes] == 1])
 
 
 def _faults(events: Index) -> Ints:
@@ -229,14 +226,6 @@ def _faults(events: Index) -> Ints:
 
 
 def broken_connections(events: Index) -> tuple[Fault, ...]:
-    """The faults that a ``close`` with an ``error`` tells of, by who had it, or an answer that is missing."""
-    closes = events.places(Event.CLOSE)
-    broken = np.unique(events.process[closes[events.errs[closes] == 1]])
-    sides = {
-        Fault.PRODUCER_LINK_LOSS: events.places(Event.SEND, Event.RESEND),
-        Fault.CONSUMER_LINK_LOSS: events.places(Event.DELIVERED),
-    }
-    seen = {fault for fault, rows in sides.items() if np.isin(broken, events.process[rows]).any()}
-    if len(events.timeouts[0]):
-        seen.add(Fault.CONSUMER_LINK_LOSS)
-    return tuple(fault for fault in sides if fault in seen)
+    """The faults that a connection tells of that was found broken, or an answer that is missing."""
+    unanswered = {Fault.CONSUMER_LINK_LOSS} if len(events.timeouts[0]) else set()
+    return tuple(fault for fault, rows in events.lost_links.items() if len(rows) or fault in unanswered)

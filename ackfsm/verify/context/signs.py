@@ -32,6 +32,10 @@ class Sign:
     certainty: Certainty = Certainty.CERTAIN
     of: int = 0
 
+    def if_possible(self) -> Sign:
+        """The same, unless nothing was there that it could happen to."""
+        return dataclasses.replace(self, certainty=max(self.certainty, Certainty.IF_POSSIBLE))
+
     def __str__(self) -> str:
         at = f"({self.consumer})" if self.consumer else ""
         return f"{self.name}{at}{'?' if self.certainty is Certainty.PERHAPS else ''}"

@@ -24,11 +24,11 @@ from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Condition
-from ackfsm.terms import Anomaly, Configuration, Fault, ListenerException, OutcomeScope
-from ackfsm.verify.conformance.explain import Explained, Explainer, Explanation
+from ackfsm.terms import Anomaly, Configuration, Destination, Fault, ListenerException, OutcomeScope
+from ackfsm.verify.conformance.explain import AnomalyCounts, Explained, Explainer, Explanation
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lives import Recorded
-from ackfsm.verify.conformance.messages import ENDS_WITH_THE_LAST, Conformance, conformance, in_mode
+from ackfsm.verify.conformance.messages import Conformance, Judge, conformance, in_mode
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
@@ -279,22 +279,17 @@ def _held(this: _Examination, doubted: Ints) -> _Model | None:
     unrecorded = assumption_of(held, events, np.setdiff1d(contradicted, open_), whole.asked.assumed)
     rests_on = unrecorded if unrecorded is not None and unrecorded.summary.assumed else None
     unseen = {_may_explain(this.missing): open_} if len(open_) else {}
-    explainer = Explainer(held, events, this.machines, this.stream, of_messages, contradicted, rests_on, unseen)
+    counted = AnomalyCounts(events, this.machines, this.stream, of_messages)
+    if rests_on is None:
+        explainer = Explainer(held, counted, contradicted, {}, unseen)
+    else:
+        explainer = Explainer(held, counted, contradicted, rests_on.causes, {**unseen, **rests_on.undecided})
     (explanation, explained), pairs = explainer.explained(), None
     if rests_on is None and not matters_to_the_model(this.missing):  # what is unseen is thought of for one message
         between = of_messages | {name: this.counts[name].codes for name in _OF_PAIRS}
+        counted = dataclasses.replace(counted, anomalies=between)
         halved = _halved(this, configuration, held)
-        pairs = PairExplainer(
-            held,
-            events,
-            this.machines,
-            this.stream,
-            between,
-            doubted,
-            this.specification,
-            configuration,
-            halved,
-        )
+        pairs = PairExplainer(held, counted, doubted, this.specification, configuration, halved)
         explanation, explained = pairs.explained(explanation, explained)
     return _Model(
         conformance=held,
@@ -471,12 +466,13 @@ _THROWN_BACK = frozenset({ListenerException.REDELIVER, ListenerException.RECOVER
 def _conformance(this: _Examination, configuration: Configuration) -> Conformance:
     whole = this.whole
     silent = whole.silent[0].processes if whole.silent else ()
-    all_count = configuration.destination in ENDS_WITH_THE_LAST
+    # what is there as long as one of its consumers is, so that those count that have not had the message
+    all_count = configuration.destination is Destination.NON_DURABLE_SUBSCRIPTION
     recovers = configuration.listener_exception is ListenerException.RECOVER
     signs = Signs.of(this.specification, configuration)
     recorded = Recorded.of_messages(this.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
     recorded = recorded.only(this.share.messages)
-    return conformance(recorded, this.events, this.specification, configuration)
+    return conformance(recorded, Judge(this.specification, configuration, this.events))
 
 
 _OF_PAIRS = (Anomaly.REORDER, Anomaly.TORN_TRANSACTION)

@@ -171,17 +171,16 @@ class Judgements:
         return pa.concat_tables([CAUSES.empty_table(), *found])
 
     def _causes(self, anomaly: Anomaly) -> pa.Table:
-        of_pairs = anomaly in {Anomaly.TORN_TRANSACTION, Anomaly.REORDER}
+        explainer = self.pairs if anomaly in {Anomaly.TORN_TRANSACTION, Anomaly.REORDER} else self.explainer
+        if explainer is None or anomaly not in self.by_anomaly:
+            return CAUSES.empty_table()
         its = pc.equal(self.judged["anomaly"], anomaly.value).to_numpy()
         places = np.flatnonzero(its & ~flags_of(self.judged, "unexplained"))
         codes = codes_of(self.judged)[places]
-        if of_pairs and self.pairs is not None:
-            needs = self.pairs.needs(anomaly, codes)
-        elif not of_pairs and self.explainer is not None and anomaly in self.by_anomaly:
-            needs = self.explainer.needs(codes)
-        else:
-            return CAUSES.empty_table()
-        return pa.table([places[np.searchsorted(codes, needs.of)], list(needs.cause), needs.row], schema=CAUSES)
+        needs = [*explainer.needs(anomaly, codes)]
+        of, row = (np.concatenate([_NOTHING, *(need[column] for need in needs)]) for column in (0, 2))
+        causes = [cause for cases, cause, _ in needs for _ in range(len(cases))]
+        return pa.table([places[np.searchsorted(codes, of)], causes, row], schema=CAUSES)
 
     def accusations(self) -> Iterator[Accusation]:
         """Why messages are no runs of the model, by themselves and then with another one."""
@@ -206,16 +205,15 @@ class Judgements:
         if self.explainer is None:
             return _NOTHING
         of_messages = (each for name, each in self.by_anomaly.items() if name is not Anomaly.TORN_TRANSACTION)
-        return self.explainer.unnamed(of_messages)
+        return self.explainer.unnamed(each.unexplained for each in of_messages)
 
     def undecided(self) -> Ints:
         """The messages of which the model decided nothing."""
-        return _NOTHING if self.explainer is None else self.explainer.undecided()
+        return _NOTHING if self.explainer is None else self.explainer.open
 
     def why_undecided(self, message: int) -> str | None:
         """Why the model decided nothing of a message, a clause; ``None`` if it did."""
-        reasons = {} if self.conformance is None else self.conformance.undecided()
-        return next((why for why, its in reasons.items() if message in its), None)
+        return None if self.explainer is None else self.explainer.why_undecided(message)
 
     def life(self, message: int) -> tuple[Sequence[int], str | None] | None:
         """The rows that stand in the life of a message, and why nothing was decided of it; ``None`` if nobody asked.
@@ -251,4 +249,6 @@ class Judgements:
         That is asked of its life as it is if it was ``befallen`` by something, else without what happened around it.
         """
         held = self.conformance
-        return held is not None and bool(held.held[message]) and held.settled(message, circumstances, befallen=befallen)
+        if held is None or not held.held[message]:
+            return False
+        return held.judge.settled(held.of(message)[1], circumstances, befallen=befallen)

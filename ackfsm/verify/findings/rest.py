@@ -19,7 +19,6 @@ from ackfsm.history_format import Call, Event
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, Consumption, ListenerException
-from ackfsm.verify.conformance.messages import acknowledges_by_library
 from ackfsm.verify.counting.resting import Seen
 from ackfsm.verify.findings.findings import EXAMPLES, Finding, Findings, Part
 from ackfsm.verify.findings.parts import together
@@ -91,7 +90,9 @@ def _stuck(
 ) -> Stuck:
     """What is stuck in the queues that ``concerns`` names."""
     configuration = findings.configuration
-    by_library = configuration is not None and acknowledges_by_library(specification, configuration)
+    by_library = configuration is not None and specification.recording.by_library.holds(
+        specification.environment(configuration)
+    )
     keeps_failed = configuration is not None and _keeps_what_failed(specification, configuration)
     waiting = [each for each in seen.remarks if each.event == Event.WAITING and not seen.returned(each)]
     calls = [(each, seen.call(each)) for each in waiting if each.error != Call.RECEIVE]

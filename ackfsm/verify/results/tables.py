@@ -581,15 +581,11 @@ def _recorded(events: Index, needing: Mapping[tuple[int, str], set[int]]) -> Ite
 
 def _broken(events: Index, needing: Mapping[tuple[int, str], set[int]]) -> Iterator[_Interval]:
     """The connections that a ``close`` with an ``error`` shows to have broken, of producers and of consumers."""
-    closes = events.places(Event.CLOSE)
-    closes = closes[events.errs[closes] == 1]
-    sides = (
-        (Fault.PRODUCER_LINK_LOSS, "broken connection", events.sends),
-        (Fault.CONSUMER_LINK_LOSS, "consumer's broken connection", events.deliveries),
-    )
-    for fault, cause, acts in sides:
-        for row in closes[np.isin(events.process[closes], events.process[acts])].tolist():
-            victim, messages = str(events.names["process"][events.process[row]]), len(needing.get((row, cause), ()))
+    causes = {Fault.PRODUCER_LINK_LOSS: "broken connection", Fault.CONSUMER_LINK_LOSS: "consumer's broken connection"}
+    for fault, rows in events.lost_links.items():
+        for row in rows.tolist():
+            victim = str(events.names["process"][events.process[row]])
+            messages = len(needing.get((row, causes[fault]), ()))
             yield _interval(events, fault.value, victim, row, row, recorded=False, messages=messages)
 
 

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
-
 from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.index import Index
 from ackfsm.history.victims import OF_THE_BROKER
-from ackfsm.history_format import Event
 from ackfsm.terms import Fault
 from ackfsm.verify import Unrecorded
 from ackfsm.views.history.lookup import Lookup
@@ -142,15 +140,12 @@ def _recorded(lookup: Lookup) -> Iterator[FaultSpan]:
         yield _told(events, fault.fault, lookup.victims(row), row, end, queue=queue, recorded=True)
 
 
-def _broken(events: Events) -> Iterator[FaultSpan]:
-    """The connections that a ``close`` with an ``error`` shows to have broken."""
-    closes = events.places(Event.CLOSE)
-    consumers = set(np.unique(events.process[events.places(Event.DELIVERED)]).tolist())
-    for row in closes[events.errs[closes] == 1].tolist():
-        process = int(events.process[row])
-        fault = Fault.CONSUMER_LINK_LOSS if process in consumers else Fault.PRODUCER_LINK_LOSS
-        victims = (str(events.names["process"][process]),)
-        yield _told(events, fault.value, victims, row, row, queue=None, recorded=False)
+def _broken(events: Index) -> Iterator[FaultSpan]:
+    """The connections that were found broken."""
+    lost = {row: fault for fault, rows in events.lost_links.items() for row in rows.tolist()}
+    for row in events.found_broken().tolist():
+        fault, victim = lost.get(row, Fault.PRODUCER_LINK_LOSS), str(events.names["process"][events.process[row]])
+        yield _told(events, fault.value, (victim,), row, row, queue=None, recorded=False)
 
 
 def _assumed(
