@@ -1,148 +1,145 @@
 """Mutants of the recorder: every cell of ``spec/recording.yaml`` changed, one at a time, and who notices.
 
-A *mutant* is the table with one cell of one row changed: another word, one item of a list left out, or nothing where
-something was.  It is *noticed* if the tables refuse it, if a history of the tests is judged otherwise by it, or if what
-it writes of a run of the model is judged wrongly.  Each survivor has its reason in ``data/recorded_survivors.yaml``.
+A *mutant* is the table with one cell of one row changed: another word, one item left out, or no condition where one is.
+It is *noticed* if a history of the tests is judged otherwise by it, or if what it writes of a run is judged wrongly.
+The survivors have their reasons in ``data/recorded_survivors.yaml``.
 
-Run as a program it prints a summary and every survivor: ``python -m model_tests.recorded_mutants``.
+Run as a program it prints how each was noticed and every survivor: ``python -m model_tests.recorded_mutants``; with
+words it tries the mutants alone whose names begin with one of them.
 """
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
-import json
 import multiprocessing
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from enum import Enum
 from pathlib import Path
-from typing import Any, TypeAlias
+from types import MappingProxyType
+from typing import Any
 
-import pytest
-
-from ackfsm import explore, export, tables, verify
+from ackfsm import explore, export, verify
 from ackfsm.history_format import Event
-from ackfsm.tables import Of, Side, Specification, When
-from ackfsm.tables._load import read_form
-from ackfsm.terms import SpecError, Verdict
+from ackfsm.tables import Condition, Recording, SignRow, Specification
+from ackfsm.tables._conditions import ALWAYS
+from ackfsm.terms import Verdict
 from model_tests.support.data import read_data
-from model_tests.support.places import DATA, SPEC
-from model_tests.support.tables import copy_of_spec, read_once, shipped
+from model_tests.support.places import DATA
+from model_tests.support.tables import shipped
 from model_tests.support.verify.model_runs import Run, random_run, systems
 from model_tests.support.verify.named_histories import named_histories
-from model_tests.verify.test_optional_lines import STORIES, as_lines
-from model_tests.verify.test_model_runs import SEEDS as _SEEDS
 from model_tests.verify.test_model_runs import is_judged_wrongly
+from model_tests.verify.test_optional_lines import STORIES, as_lines
 
 __all__ = ["Mutant", "main", "mutants", "survivors", "trial"]
-
-_Path: TypeAlias = tuple[str | int, ...]
-
-_WORDS: Mapping[str, Sequence[str]] = {"of": tuple(Of), "side": tuple(Side), "when": tuple(When)}
-"""Columns in which a word always stands."""
-
-_ONE_BY_ONE = ("if", "has", "lacks", "tells", "also", "alone", "or", "doubts", "unwritten", "then", "free", "sets")
-"""Columns with several items, each of which may be left out."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """The cell, or the item of one, at ``path``, and what stands there instead; ``None``: nothing does."""
+    """The ``part`` of the table that a cell is of, its column, the item (empty: the cell), and the table with it."""
 
-    path: _Path
-    instead: str | bool | None
-
-    @property
-    def line(self) -> str:
-        """The line of its row, empty if it is of none."""
-        return str(_table()["signs"][self.path[1]]["line"]) if self.path[0] == "signs" else ""
+    part: str
+    column: str
+    item: str
+    recording: Recording = dataclasses.field(compare=False)
 
     def __str__(self) -> str:
-        return f"{' '.join(map(str, self.path))}: {'left out' if self.instead is None else self.instead}"
+        return ": ".join(filter(None, (self.part, self.column, self.item)))
 
 
-@functools.cache
-def _table() -> Mapping[str, Any]:
-    table: Mapping[str, Any] = read_form("recording.yaml", "recording", SPEC).data
-    return table
-
-
-def mutants() -> Iterator[Mutant]:
+def mutants(recording: Recording) -> Iterator[Mutant]:
     """Every mutant of every row."""
-    lines = list(dict.fromkeys(row["line"] for row in _table()["signs"].values()))
-    for name, row in _table()["signs"].items():
-        for column, cell in {"sure": None, **row}.items():
-            yield from _of_cell(("signs", name, column), column, cell, lines)
-    yield Mutant(("by_library",), "False")
-    yield Mutant(("in_transaction", "ack_mode"), "CLIENT_ACKNOWLEDGE")
-    for part in ("untold", "not_awaited"):
-        yield from (Mutant((part, name), None) for name in _table()[part])
+    lines = list(dict.fromkeys(row.line for row in recording.signs.values()))
+    for row in recording.signs.values():
+        for column, item, value in _changed(row, lines):
+            signs = recording.signs | {row.name: dataclasses.replace(row, **{column: value})}
+            mutated = dataclasses.replace(recording, signs=MappingProxyType(signs))
+            yield Mutant(row.name, column, item, mutated)
+    for column in ("untold", "not_awaited"):
+        for item, value in _without_one(getattr(recording, column)):
+            yield Mutant("", column, item, dataclasses.replace(recording, **{column: value}))
 
 
-def _of_cell(path: _Path, column: str, cell: Any, lines: Sequence[str]) -> Iterator[Mutant]:
-    if column in {"because", "source"}:
-        return
-    if words := lines if column == "line" else _WORDS.get(column):
-        yield Mutant(path, words[(words.index(cell) + 1) % len(words)])
-    elif column == "sure":
-        yield Mutant(path, None if cell else "if_possible")
-    elif column == "undone":
-        yield Mutant(path, not cell)
-    elif column in _ONE_BY_ONE and not isinstance(cell, str):
-        yield from (Mutant((*path, item), None) for item in (cell if isinstance(cell, dict) else range(len(cell))))
-    else:
-        yield Mutant(path, None)
+def _changed(row: SignRow, lines: Sequence[str]) -> Iterator[tuple[str, str, Any]]:
+    yield "line", "", lines[(lines.index(row.line) + 1) % len(lines)]
+    for field in dataclasses.fields(row):
+        cell = getattr(row, field.name)
+        if field.name == "only":
+            yield from [(field.name, "", None)] if cell else ()
+        elif isinstance(cell, Enum):
+            words = list(type(cell))[: 2 if field.name == "sure" else None]  # no row says `perhaps`
+            yield field.name, "", words[(words.index(cell) + 1) % len(words)]
+        elif isinstance(cell, bool):
+            yield from [(field.name, "", not cell)] if cell or field.name == "undone" else ()
+        elif isinstance(cell, Condition):
+            yield from [(field.name, "", ALWAYS)] if cell != ALWAYS else ()
+        elif isinstance(cell, int):
+            yield from [(field.name, "", cell - 1)] if cell else ()
+        elif isinstance(cell, Collection) and not isinstance(cell, str):
+            yield from ((field.name, item, value) for item, value in _without_one(cell))
 
 
-def apply(mutant: Mutant, folder: Path) -> Specification:
-    """The tables with the mutant in them, from a copy of them in ``folder``; raises :class:`SpecError` as reading does."""
-    table = copy.deepcopy(dict(_table()))
-    *outer, last = mutant.path
-    inside = functools.reduce(lambda node, key: node[key], outer, table)
-    if mutant.instead is not None:
-        inside[last] = mutant.instead
-    else:
-        del inside[last]
-        if not inside and len(outer) > 2:  # what has no items is left out
-            del functools.reduce(lambda node, key: node[key], outer[:-1], table)[outer[-1]]
-    (folder / "recording.yaml").write_text(json.dumps(table), encoding="utf-8")
-    return tables.load(folder)
+def _without_one(cell: Any) -> Iterator[tuple[str, Any]]:
+    """Each item of a cell, and the cell without it."""
+    for number, item in enumerate(sorted(cell) if isinstance(cell, frozenset) else cell):
+        if isinstance(cell, Mapping):
+            yield str(item), MappingProxyType({key: value for key, value in cell.items() if key != item})
+        else:
+            name = item if isinstance(item, str) else str(number)
+            yield name, type(cell)(each for each in cell if each != item)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _History:
-    """A history of the tests, as it was read; ``how`` it is examined."""
+    """A history of the tests, as it was read, the events of its lines, and by how much its clocks may differ."""
 
     read: verify.History
     lines: frozenset[str]
-    how: Mapping[str, Any]
+    skew: int | None
+
+    @classmethod
+    def of(cls, file: Path, skew: int | None = 0) -> _History:
+        """The history in ``file``."""
+        read = verify.read(file)
+        return cls(read, frozenset(event.value for event in Event if len(read.events.places(event))), skew)
 
     def judged(self, specification: Specification) -> tuple[object, ...]:
         """What these tables say of it."""
         header = self.read.header
         assert header is not None
-        general = specification.configure(None, header.config)
-        its = {
-            name: specification.configure(None, {**(header.config or {}), **own})
-            for name, own in (header.queues or {}).items()
-        }
-        configurations = verify.Configurations(general, its) if its else general
-        found = verify.examine(self.read, specification, configurations, **self.how)
-        said = verify.verdict(found, specification).verdict
+        config, queues = header.config or {}, header.queues or {}
+        of_queues = {name: specification.configure(None, {**config, **own}) for name, own in queues.items()}
+        configurations = verify.Configurations(specification.configure(None, config), of_queues)
+        found = verify.examine(self.read, specification, configurations, skew=self.skew)
+        said, told = verify.verdict(found, specification).verdict, found.explanation
         held = {name: each.unexplained_examples for name, each in found.anomalies.items() if each.unexplained}
-        causes = {name: each.causes for name, each in found.anomalies.items() if each.found and said is Verdict.VALID}
-        of = found.explanation
-        accused = [*of.examples, *(of.pairs.examples if of.pairs else ())] if of else []
+        causes = {name: each.causes for name, each in found.anomalies.items() if said is Verdict.VALID}
+        accused = [*told.examples, *(told.pairs.examples if told.pairs else ())] if told else []
         return said, held, causes, [(each.message, each.beside) for each in accused]
 
 
 @functools.cache
-def _runs() -> Sequence[Run]:
-    return [random_run(network, number) for seed in _SEEDS for network in systems(seed, 3) for number in range(3)]
+def _histories() -> Sequence[tuple[_History, tuple[object, ...]]]:
+    """The named histories, the stories and the cases, each with what the tables say of it as they are."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        found = [_History.of(each.write(folder), each.skew * 10**6) for each in named_histories().values()]
+        found += [_History.of(as_lines(each, folder)) for each in STORIES.values()]
+    cases = [_History.of(file, None) for file in sorted(DATA.glob("cases/*/*.jsonl")) if verify.read_header(file)]
+    found += [each for each in cases if each.read.header and each.read.header.config]
+    return [(each, each.judged(shipped())) for each in found]
+
+
+@functools.cache
+def _runs() -> Sequence[tuple[Run, str]]:
+    """Some runs of the model, each as the tables write it."""
+    runs = [random_run(network, number) for seed in range(4) for network in systems(seed, 2) for number in range(2)]
+    return [(run, _written(run, shipped())) for run in runs]
 
 
 def _written(run: Run, specification: Specification) -> str:
@@ -150,84 +147,58 @@ def _written(run: Run, specification: Specification) -> str:
     return export.run_history(specification, run.network.configuration, steps, at_rest=True)
 
 
-@functools.cache
-def _histories() -> Sequence[_History]:
-    """The named histories, the stories, the cases, and random runs of the model."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        found = [_history(each.write(folder), skew=each.skew * 10**6) for each in named_histories().values()]
-        found += [_history(as_lines(each, folder), skew=0) for each in STORIES.values()]
-        cases = [file for file in sorted(DATA.glob("cases/*/*.jsonl")) if _is_read(file)]
-        found += [_history(file, skew=None) for file in cases]
-        for run in _runs():
-            (folder / "h.jsonl").write_text(_written(run, shipped()), encoding="utf-8")
-            found.append(_history(folder / "h.jsonl", skew=0, tells_processed=True))
-    return found
-
-
-def _is_read(file: Path) -> bool:
-    header = verify.read_header(file)
-    return header is not None and header.config is not None
-
-
-def _history(file: Path, **how: Any) -> _History:
-    read = verify.read(file)
-    lines = {name for name in Event if len(read.events.places(name))}
-    return _History(read, frozenset(map(str, lines)), how)
-
-
-@functools.cache
-def _expected() -> Sequence[tuple[object, ...]]:
-    return [each.judged(shipped()) for each in _histories()]
-
-
-@functools.cache
-def _folder() -> Path:
-    """The copy of the tables that this process changes."""
-    read_once(pytest.MonkeyPatch())
-    return copy_of_spec(Path(tempfile.mkdtemp(prefix="ackfsm-recorded-")))
+_OF_ABSENT_LINES = ("", "free", "line", "only", "tells")
+"""Columns that say something of messages without the line, too."""
 
 
 def trial(mutant: Mutant) -> str | None:
-    """How ``mutant`` is noticed: those histories first that have its line; ``None`` if it is not."""
-    try:
-        changed = apply(mutant, _folder())
-    except SpecError as error:
-        return f"refused: {str(error).rpartition(': ')[2]}"
-    both = list(zip(_histories(), _expected(), strict=True))
-    for history, expected in sorted(both, key=lambda each: mutant.line not in each[0].lines):
+    """How ``mutant`` is noticed, ``None`` if it is not: those histories are looked at first that have its line."""
+    changed = dataclasses.replace(shipped(), recording=mutant.recording)
+    row = shipped().recording.signs.get(mutant.part)
+    for history, expected in sorted(_histories(), key=lambda each: row is not None and row.line not in each[0].lines):
+        if row is not None and row.line not in history.lines and mutant.column not in _OF_ABSENT_LINES:
+            break
         try:
             said = history.judged(changed)
-        except Exception as error:  # noqa: BLE001 - any is noticed
-            return f"an error: {error!r}"
+        except Exception as error:  # noqa: BLE001 - whatever it is, somebody notices it
+            return f"an error, {error!r}"
         if said != expected:
-            return f"judged otherwise: {(history.read.header and history.read.header.note) or history.read.path.name}"
-    for run in _runs():
-        if _written(run, changed) != _written(run, shipped()) and is_judged_wrongly(run, _folder(), changed):
-            return "a run is written wrongly"
+            header = history.read.header
+            return (header and header.note) or history.read.path.name
+    for run, written in _runs():
+        if _written(run, changed) != written:
+            with tempfile.TemporaryDirectory() as folder:
+                if is_judged_wrongly(run, Path(folder), changed):
+                    return "what it writes of a run"
     return None
+
+
+def _numbered_trial(number: int) -> str | None:
+    return trial(list(mutants(shipped().recording))[number])
 
 
 def survivors() -> Mapping[str, str]:
     """The mutants that nobody notices, each with its reason."""
-    return read_data("recorded_survivors.yaml") or {}
+    found: Mapping[str, str] = read_data("recorded_survivors.yaml")
+    return found
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try all mutants, or those whose names begin with one of ``arguments``; print what nobody noticed."""
-    chosen = [each for each in mutants() if not arguments or str(each).startswith(tuple(arguments))]
+    """Print how mutants are noticed, all or those that ``arguments`` begin; 1 if one is not without a reason."""
+    every = list(mutants(shipped().recording))
+    chosen = [n for n, each in enumerate(every) if not arguments or str(each).startswith(tuple(arguments))]
+    excused, alive, out = survivors(), set[str](), sys.stdout.write
     context = multiprocessing.get_context("forkserver")
     with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
-        tried = list(zip(chosen, pool.map(trial, chosen, chunksize=4), strict=True))
-    alive, excused = [str(mutant) for mutant, how in tried if how is None], survivors()
-    out = sys.stdout.write
-    for mutant, how in tried:
-        out(f"{mutant}: {how or 'SURVIVES: ' + excused.get(str(mutant), 'NO REASON IS KNOWN')}\n")
-    out(f"{len(tried)} mutants, {len(tried) - len(alive)} noticed, {len(excused.keys() & {*alive})} have a reason\n")
-    stale = excused.keys() & {str(mutant) for mutant, how in tried if how is not None}
-    for name in sorted(stale):
-        out(f"is noticed, and need not be excused any more: {name}\n")
-    return int(bool(stale or {*alive} - excused.keys()))
+        for number, how in zip(chosen, pool.map(_numbered_trial, chosen), strict=True):
+            name = str(every[number])
+            alive |= {name} if how is None else set()
+            out(f"{name}: {how or 'SURVIVES, ' + excused.get(name, 'NO REASON IS KNOWN')}\n")
+            sys.stdout.flush()
+    stale = {str(every[number]) for number in chosen} & excused.keys() - alive
+    out(f"{len(chosen)} mutants, {len(chosen) - len(alive)} noticed, {len(alive & excused.keys())} have a reason\n")
+    out("".join(f"is noticed, and need not be excused any more: {name}\n" for name in sorted(stale)))
+    return int(bool(stale or alive - excused.keys()))
 
 
 if __name__ == "__main__":

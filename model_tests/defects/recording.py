@@ -1,4 +1,4 @@
-"""Defects for ``python -m model_tests.defects`` in what a line tells: the index, the table of lines, walks, judgements."""
+"""Defects for ``python -m model_tests.defects`` in what a line tells: index, table of lines, walks, judgements."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _TOKENS = "verify/conformance/tokens.py"
 _CASE = "verify/counts::test_a_case_is_counted"
 _CAUSES = "verify/conformance::test_what_is_explained_names_its_cause"
 _NAMED = "verify/conformance::test_what_nothing_explains_is_held_against_the_right_message"
+_PUBLIC = "verify/cases::test_a_story_is_judged_as_it_should_be"
 _STORY = "verify/optional_lines::test_a_story_is_judged"
 _TABLES = "verify/tables"
 
@@ -37,7 +38,7 @@ _INDEX = (
         _INDEX_FILE,
         "message = self.message if to_the_letter else self.own_message",
         "message = self.message",
-        noticed_by=_NAMED,
+        noticed_by=_CAUSES,
     ),
     Defect(
         "an-answer-to-another-scope",
@@ -45,7 +46,7 @@ _INDEX = (
         _INDEX_FILE,
         "number_pairs(number_pairs(self.session[both], self.message[both]), self.scope[both])",
         "number_pairs(self.session[both], self.message[both])",
-        noticed_by=_CAUSES,
+        noticed_by="verify/expand",
     ),
     Defect(
         "a-later-crash-ends-an-earlier-one",
@@ -69,7 +70,7 @@ _INDEX = (
         _INDEX_FILE,
         "np.union1d(self.places(Event.RECOVER), self.closes_of_sessions())",
         "np.union1d(self.places(Event.RECOVER), self.places(Event.CLOSE))",
-        noticed_by="verify/closed_consumers",
+        noticed_by=_CAUSES,
     ),
     Defect(
         "a-time-out-after-the-answer",
@@ -85,7 +86,7 @@ _INDEX = (
         _INDEX_FILE,
         "self.places(*OUTCOMES, Event.RETURNED)",
         "self.places(*OUTCOMES)",
-        noticed_by=_STORY,
+        noticed_by=_CASE,
     ),
     Defect(
         "drained-of-every-queue-is-of-none",
@@ -104,7 +105,7 @@ _ROWS = (
         _TABLE,
         "    doubts: [acknowledge]\n",
         "",
-        noticed_by=_CAUSES,
+        noticed_by=_PUBLIC,
     ),
     Defect(
         "a-closed-consumer-closes-its-session",
@@ -112,7 +113,7 @@ _ROWS = (
         _TABLE,
         "lacks: [error, queue, consumer], of: session",
         "lacks: [error], of: session",
-        noticed_by="verify/closed_consumers",
+        noticed_by=_PUBLIC,
     ),
     Defect(
         "a-consumer-dies-without-its-producer",
