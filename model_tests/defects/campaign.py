@@ -59,7 +59,8 @@ _OF_JOURNALS = """
     journal/interrupts journal/file journal/system_calls journal/crashes
 """
 _OF_VERIFY = """
-    verify/life verify/conformance verify/counts verify/verdict verify/fold verify/expand verify/prefetch verify/actions
+    verify/life verify/judgements verify/conformance verify/counts verify/verdict verify/fold verify/expand
+    verify/prefetch verify/actions
     verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/rest verify/spelled
     verify/drift verify/after_an_exception verify/closed_consumers verify/last_message verify/optional_lines
     verify/subscriptions verify/cases

@@ -21,7 +21,7 @@ _CAUSES = "verify/conformance::test_what_is_explained_names_its_cause"
 _NAMED = "verify/conformance::test_what_nothing_explains_is_held_against_the_right_message"
 _PUBLIC = "verify/cases::test_a_story_is_judged_as_it_should_be"
 _STORY = "verify/optional_lines::test_a_story_is_judged"
-_TABLES = "verify/tables"
+_TABLES = "verify/tables::test_named_histories_have_their_rows"
 
 _INDEX = (
     Defect(
@@ -255,7 +255,7 @@ _JUDGED = (
         _JUDGEMENTS,
         "unsure = np.isin(codes, doubted.get(anomaly, _NOTHING))",
         "unsure = none",
-        noticed_by="verify/recording",
+        noticed_by="verify/judgements",
     ),
     Defect(
         "undecided-is-allowed-of-a-message",
@@ -263,7 +263,7 @@ _JUDGED = (
         _JUDGEMENTS,
         '    allowed = pc.if_else(rows["undecided"], none, allowed)\n',
         "",
-        noticed_by=_TABLES,
+        noticed_by="verify/judgements",
     ),
     Defect(
         "a-doubt-is-allowed",
@@ -271,14 +271,14 @@ _JUDGED = (
         _JUDGEMENTS,
         "pc.if_else(kind.fill_null(false), true, none), allowed)",
         "true, allowed)",
-        noticed_by=_TABLES,
+        noticed_by="verify/judgements",
     ),
     Defect(
-        "causes-of-what-nothing-explains",
-        "an anomaly that nothing explains has a cause in the tables",
+        "a-cause-in-the-place-of-its-message",
+        "the cause of one case stands with another, since the number of its message is taken for that of its row",
         _JUDGEMENTS,
-        'its & ~flags_of(self.judged, "unexplained")',
-        "its",
+        "[places[np.searchsorted(codes, needs.of)], ",
+        "[needs.of, ",
         noticed_by=_TABLES,
     ),
     Defect(
@@ -295,7 +295,7 @@ _JUDGED = (
         _JUDGEMENTS,
         "lived.consumers.index(OTHERS) + 1 if",
         "lived.consumers.index(OTHERS) if",
-        noticed_by=_TABLES,
+        noticed_by="explain/stories",
     ),
 )
 
