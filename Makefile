@@ -58,7 +58,6 @@ defects: $(INSTALLED) $(SERVERS) ## put defects into copies of engine and journa
 
 mutants: $(INSTALLED) ## change every row of the tables in turn, and list what nobody notices (some minutes)
 	$(BIN)/python -m model_tests.mutants
-	$(BIN)/python -m model_tests.recorded_mutants
 
 reductions: $(INSTALLED) ## search the whole matrix with and without reductions, and compare (some minutes)
 	$(BIN)/python -m model_tests.reductions

@@ -2,7 +2,6 @@
 
 A *mutant* is the table with one cell of one row changed: another word, one item left out, or no condition where one is.
 It is *noticed* if a history of the tests is judged otherwise by it, or if what it writes of a run is judged wrongly.
-The survivors have their reasons in ``data/recorded_survivors.yaml``.
 
 Run as a program it prints how each was noticed and every survivor: ``python -m model_tests.recorded_mutants``; with
 words it tries the mutants alone whose names begin with one of them.
@@ -28,7 +27,6 @@ from ackfsm.history_format import Event
 from ackfsm.tables import Condition, Recording, SignRow, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Verdict
-from model_tests.support.data import read_data
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.model_runs import Run, random_run, systems
@@ -36,7 +34,7 @@ from model_tests.support.verify.named_histories import named_histories
 from model_tests.verify.test_model_runs import is_judged_wrongly
 from model_tests.verify.test_optional_lines import STORIES, as_lines
 
-__all__ = ["Mutant", "main", "mutants", "survivors", "trial"]
+__all__ = ["Mutant", "main", "mutants", "trial"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,28 +175,18 @@ def _numbered_trial(number: int) -> str | None:
     return trial(list(mutants(shipped().recording))[number])
 
 
-def survivors() -> Mapping[str, str]:
-    """The mutants that nobody notices, each with its reason."""
-    found: Mapping[str, str] = read_data("recorded_survivors.yaml")
-    return found
-
-
 def main(arguments: Sequence[str]) -> int:
-    """Print how mutants are noticed, all or those that ``arguments`` begin; 1 if one is not without a reason."""
+    """Print how mutants are noticed, all or those that ``arguments`` begin; 1 if one is not."""
     every = list(mutants(shipped().recording))
     chosen = [n for n, each in enumerate(every) if not arguments or str(each).startswith(tuple(arguments))]
-    excused, alive, out = survivors(), set[str](), sys.stdout.write
-    context = multiprocessing.get_context("forkserver")
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=context) as pool:
+    noticed = 0
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=multiprocessing.get_context("forkserver")) as pool:
         for number, how in zip(chosen, pool.map(_numbered_trial, chosen), strict=True):
-            name = str(every[number])
-            alive |= {name} if how is None else set()
-            out(f"{name}: {how or 'SURVIVES, ' + excused.get(name, 'NO REASON IS KNOWN')}\n")
+            noticed += how is not None
+            sys.stdout.write(f"{every[number]}: {how or 'SURVIVES'}\n")
             sys.stdout.flush()
-    stale = {str(every[number]) for number in chosen} & excused.keys() - alive
-    out(f"{len(chosen)} mutants, {len(chosen) - len(alive)} noticed, {len(alive & excused.keys())} have a reason\n")
-    out("".join(f"is noticed, and need not be excused any more: {name}\n" for name in sorted(stale)))
-    return int(bool(stale or alive - excused.keys()))
+    sys.stdout.write(f"{len(chosen)} mutants, {noticed} noticed\n")
+    return int(noticed < len(chosen))
 
 
 if __name__ == "__main__":

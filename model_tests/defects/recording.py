@@ -129,7 +129,7 @@ _ROWS = (
         _TABLE,
         '  processed_in_vain: {because: "nobody waits for an acknowledgement of it"}\n',
         "",
-        noticed_by=_NAMED,
+        noticed_by=_CAUSES,
     ),
     Defect(
         "an-end-is-no-certainty",
@@ -309,44 +309,12 @@ _WORDS = (
         noticed_by=_CAUSES,
     ),
     Defect(
-        "a-doubt-of-all-messages",
-        "what was acknowledged may come again, since the acknowledgement of another message is in doubt",
-        _TOKENS,
-        "certainty[having & np.isin(",
-        "certainty[np.isin(",
-        noticed_by=_NAMED,
-    ),
-    Defect(
-        "half-of-a-pair-is-at-rest",
-        "two messages are at rest when the queue of one of them was seen drained",
-        _LIVES,
-        "np.where(both & int(Facts.AT_REST), either, either & ~int(Facts.AT_REST))",
-        "either",
-        noticed_by=_CAUSES,
-    ),
-    Defect(
         "a-fault-of-every-queue",
         "a crash of one queue's node explains what was lost from another queue",
         _LIVES,
         "            if each.queue != ABSENT:\n",
         "            if each.queue == NONE - 1:\n",
         noticed_by="verify/queues",
-    ),
-    Defect(
-        "one-of-two-senders-died",
-        "the crash of one of two processes that sent a message is certain to have hit its sender",
-        _LIVES,
-        "sure = (senders == 1) & (process in each.hit)",
-        "sure = senders > 0",
-        noticed_by=_CAUSES,
-    ),
-    Defect(
-        "moved-to-itself",
-        "a call covers nothing that came again to its own session",
-        _LINES,
-        "!= process[self.deliveries]",
-        "!= NONE",
-        noticed_by=_NAMED,
     ),
     Defect(
         "delivered-before-it-was-sent-again",
@@ -363,14 +331,6 @@ _WORDS = (
         "{Fact.SENT_PLAINLY: Side.PRODUCER, Fact.CONSUMED_PLAINLY: Side.CONSUMER}",
         "{Fact.SENT_PLAINLY: Side.CONSUMER, Fact.CONSUMED_PLAINLY: Side.PRODUCER}",
         noticed_by=_CAUSES,
-    ),
-    Defect(
-        "acknowledged-an-earlier-time",
-        "a failure after a message has come again is read as one after its acknowledgement",
-        _MESSAGES,
-        "                called.discard(heard.sign.consumer)\n",
-        "                pass\n",
-        noticed_by=_NAMED,
     ),
 )
 
