@@ -55,7 +55,7 @@ def mutants(recording: Recording) -> Iterator[Mutant]:
     lines = list(dict.fromkeys(row.line for row in recording.signs.values()))
     for row in recording.signs.values():
         for column, item, value in _changed(row, lines):
-            signs = recording.signs | {row.name: dataclasses.replace(row, **{column: value})}
+            signs = {**recording.signs, row.name: dataclasses.replace(row, **{column: value})}
             mutated = dataclasses.replace(recording, signs=MappingProxyType(signs))
             yield Mutant(row.name, column, item, mutated)
     for column in ("untold", "not_awaited"):
