@@ -86,7 +86,7 @@ _INDEX = (
         _INDEX_FILE,
         "self.places(*OUTCOMES, Event.RETURNED)",
         "self.places(*OUTCOMES)",
-        noticed_by=_CASE,
+        noticed_by=_STORY,
     ),
     Defect(
         "drained-of-every-queue-is-of-none",
@@ -288,14 +288,6 @@ _JUDGED = (
         " if name is not Anomaly.TORN_TRANSACTION)",
         ")",
         noticed_by=_TABLES,
-    ),
-    Defect(
-        "the-second-consumer-is-everybody",
-        "the timeline of a message leaves out what perhaps befell its consumer, and shows what befell others",
-        _JUDGEMENTS,
-        "lived.consumers.index(OTHERS) + 1 if",
-        "lived.consumers.index(OTHERS) if",
-        noticed_by="explain/stories",
     ),
 )
 
