@@ -28,12 +28,13 @@ from types import MappingProxyType
 from model_tests.defects.engine import ENGINE
 from model_tests.defects.form import Defect
 from model_tests.defects.journal import JOURNAL
+from model_tests.defects.recording import RECORDING
 from model_tests.defects.verify import VERIFY
 from model_tests.support.places import PROJECT
 
 __all__ = ["DEFECTS", "PROJECT", "Interrupted", "Result", "TooCoarse", "Trials", "main", "problems"]
 
-DEFECTS: tuple[Defect, ...] = (*ENGINE, *JOURNAL, *VERIFY)
+DEFECTS: tuple[Defect, ...] = (*ENGINE, *JOURNAL, *VERIFY, *RECORDING)
 
 
 def file_of(name: str) -> Path:
@@ -58,7 +59,8 @@ _OF_JOURNALS = """
     journal/interrupts journal/file journal/system_calls journal/crashes
 """
 _OF_VERIFY = """
-    verify/life verify/conformance verify/counts verify/verdict verify/fold verify/expand verify/prefetch verify/actions
+    verify/life verify/judgements verify/conformance verify/counts verify/verdict verify/fold verify/expand
+    verify/prefetch verify/actions
     verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/rest verify/spelled
     verify/drift verify/after_an_exception verify/closed_consumers verify/last_message verify/optional_lines
     verify/subscriptions verify/cases verify/allowed verify/allowed_cache
@@ -74,9 +76,17 @@ _OF_PLUGIN = """
 """The files of tests that run the engine or a journal, or judge histories: the quickest first."""
 
 _ROOMS = MappingProxyType(
-    {"history": _OF_VERIFY, "importing": _OF_VERIFY, "journal": _OF_JOURNALS, "verify": _OF_VERIFY, "views": _OF_VERIFY}
+    {
+        "..": _OF_VERIFY,
+        "history": _OF_VERIFY,
+        "importing": _OF_VERIFY,
+        "journal": _OF_JOURNALS,
+        "tables": _OF_VERIFY,
+        "verify": _OF_VERIFY,
+        "views": _OF_VERIFY,
+    }
 )
-"""The tests that are the nearest to a package; to all others, the engine's are."""
+"""The tests that are the nearest to a package, or to the tables; to all others, the engine's are."""
 
 _LIMITS = (120, 1200)
 """Seconds that a run of one file has, and one of all: some three times what they take on a busy machine."""

@@ -328,7 +328,7 @@ _AROUND = (
         "a message that was sent unconfirmed and consumed in a transaction is held against the broker",
         "../spec/recording.yaml",
         "life: sent_plainly, where: send_mode == 'unconfirmed'}",
-        "life: sent_plainly, where: send_mode == 'windowed'}",
+        "life: sent_plainly, where: send_mode == 'asynchronous'}",
         noticed_by="verify/conformance::test_a_send_that_nobody_answers_has_no_answer_where_transactions_consume",
     ),
     Defect(

@@ -144,6 +144,19 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
         """,
         {"m4"},
     ),
+    "a crash of a consumer that is not named leaves no send open": (
+        Anomaly.MISSING_OUTCOME,
+        "p send m1; nemesis fault fault=consumer_crash; n drained",
+        {"m1"},
+    ),
+    "the repair of one crash of a process ends no other crash of it": (
+        Anomaly.MISSING_OUTCOME,
+        """
+        p send m1; p confirmed m1; p fault fault=producer_crash
+        p fault fault=consumer_crash; p recovered fault=consumer_crash; p send m2; n drained
+        """,
+        set(),
+    ),
     "a crash gives the window back": (
         Anomaly.WINDOW_OVERRUN,
         "p send m1; p send m2; n fault fault=producer_crash; n recovered fault=producer_crash; p send m3; p send m4",

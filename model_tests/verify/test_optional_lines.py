@@ -60,6 +60,7 @@ UP_TO: Final = MappingProxyType(
 EXCLUSIVE: Final = MappingProxyType(
     {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "consumption": "receive", "exclusive_consumer": True}
 )
+WINDOW: Final = MappingProxyType({**INDIVIDUAL, "send_mode": "asynchronous", "publish_window": 2})
 RETURNED: Final = "p send m1; p returned m1; "
 LENT: Final = f"{sent('m1')}c delivered m1 clear; broker lease_expired m1; "
 USED: Final = f"{sent('m0')}{used('m0', 'c')}"
@@ -93,6 +94,12 @@ STORIES: Final[Mapping[str, Story]] = MappingProxyType(
         "returned instead of an outcome": Story("valid", f"{RETURNED}{DRAINED}"),
         "returned, confirmed and rejected are two outcomes": Story(
             "invalid", f"{RETURNED}p confirmed m1; p rejected m1; {DRAINED}"
+        ),
+        "what was returned fills no window": Story(
+            "valid",
+            f"{RETURNED}p send m2; p send m3; p confirmed m1; p confirmed m2; p confirmed m3; "
+            f"{used('m2', 'c')}{used('m3', 'c')}{DRAINED}",
+            settings=WINDOW,
         ),
         "what was returned went nowhere": Story("invalid", f"{RETURNED}p confirmed m1; {used('m1', 'c')}{DRAINED}"),
         "another one was not returned": Story("invalid", f"{RETURNED}p confirmed m1; {sent('m2')}{DRAINED}"),
