@@ -6,6 +6,7 @@ from model_tests.defects.form import Defect
 
 __all__ = ["RECORDING"]
 
+_AROUND = "verify/conformance/around.py"
 _INDEX_FILE = "history/index.py"
 _JUDGEMENTS = "verify/findings/judgements.py"
 _LINES = "verify/conformance/lines.py"
@@ -127,7 +128,7 @@ _ROWS = (
         "what-is-in-vain-is-awaited",
         "a message is not at rest, as nobody has processed it in vain",
         _TABLE,
-        '  processed_in_vain: {because: "nobody waits for an acknowledgement of it"}\n',
+        '  processed_in_vain: {because: "nobody waits for an acknowledgement of it", source: RMQ confirms}\n',
         "",
         noticed_by=_CAUSES,
     ),
@@ -210,8 +211,8 @@ _WALKS = (
         "a-call-covers-both-or-none",
         "a call that acknowledges one of two messages has to acknowledge the other one, too",
         _OBSERVER,
-        "            if covers:\n",
-        "            if not covers:\n",
+        "sign.if_possible() if covers else sign",
+        "sign if covers else sign.if_possible()",
         noticed_by=_CAUSES,
     ),
     Defect(
@@ -277,8 +278,8 @@ _JUDGED = (
         "a-cause-in-the-place-of-its-message",
         "the cause of one case stands with another, since the number of its message is taken for that of its row",
         _JUDGEMENTS,
-        "[places[np.searchsorted(codes, needs.of)], ",
-        "[needs.of, ",
+        "[places[np.searchsorted(codes, of)], ",
+        "[of, ",
         noticed_by=_TABLES,
     ),
     Defect(
@@ -303,9 +304,9 @@ _WORDS = (
     Defect(
         "a-fault-of-every-queue",
         "a crash of one queue's node explains what was lost from another queue",
-        _LIVES,
-        "            if each.queue != ABSENT:\n",
-        "            if each.queue == NONE - 1:\n",
+        _AROUND,
+        "kept = (queue == ABSENT) | (lines.queues[message] == queue)",
+        "kept = queue == queue",
         noticed_by="verify/queues",
     ),
     Defect(
