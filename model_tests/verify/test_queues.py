@@ -301,6 +301,36 @@ def test_two_queues_have_the_findings_of_each_alone(data: st.DataObject, tmp_pat
     assert verify.verdict(together, SPEC).verdict is worst
 
 
+def test_a_doubt_names_the_silent_consumers_of_its_own_queue(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for queue in ("a", "b"):
+        for number, process in enumerate(("silent", "silent", "tells")):
+            fields = {"message": f"{queue}{number}", "queue": queue}
+            events += [
+                {"t": number, "process": f"{queue}-p", "event": "send", **fields},
+                {
+                    "t": number + 10,
+                    "process": f"{queue}-{process}",
+                    "event": "delivered",
+                    "redelivered": False,
+                    **fields,
+                },
+                {
+                    "t": number + 20,
+                    "process": f"{queue}-{process}",
+                    "event": "delivered",
+                    "redelivered": True,
+                    **fields,
+                },
+            ]
+        events.append({"t": 30, "process": f"{queue}-tells", "event": "processed", "message": f"{queue}2"})
+    configurations = Configurations(SPEC.configure(None, _SYSTEMS[1]), {"b": SPEC.configure(None, _SYSTEMS[2])})
+    for part in _examined(events, tmp_path, configurations).parts:
+        doubt = part.findings.anomalies[Anomaly.REPROCESSED].doubt
+        assert doubt is not None
+        assert [f"'{queue}-silent'" in doubt for queue in ("a", "b")] == [part.queues == ("a",), part.queues == ("b",)]
+
+
 def _lives(queue: str, first: int, *, confirmed: bool) -> list[Event]:
     events: list[Event] = []
     for number in range(first, first + 200):
