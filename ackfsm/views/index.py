@@ -52,7 +52,7 @@ def index_page(lookup: Lookup) -> str:
     recording = [
         *rows_of(("sign", "line", "of", "tells"), map(_sign, spec.recording.signs.values())),
         "",
-        *_untold(spec),
+        *rows_of(("told by no line", "events"), _untold(spec)),
     ]
     titles = ("Settings", "Conditions", "Events", "Recording", "Modes")
     lines = [_MADE, "", *_INTRODUCTION.splitlines(), "", *(f"* [{title}](#{title.lower()})" for title in titles)]
@@ -105,13 +105,13 @@ def lines_table(specification: Specification) -> list[str]:
     return rows_of(("line", "of", "written", "what happened"), rows)
 
 
-def _untold(spec: Specification) -> Iterator[str]:
+def _untold(spec: Specification) -> Iterator[tuple[str, str]]:
     """Which events no row tells: a hidden one explains whatever it makes possible, an optional one nothing."""
     rows = spec.recording.signs.values()
     told = {event for row in rows for event in (*row.tells, *row.alone, *row.unwritten)}
     untold = [event for name, event in spec.events.items() if name not in told and spec.owner(name) is not None]
-    for title, optional in (("Hidden, since no line tells them", False), ("Optional, and told by no line", True)):
-        yield f"* {title}: {', '.join(code(event.name) for event in untold if event.optional is optional)}."
+    for title, optional in (("hidden", False), ("optional", True)):
+        yield title, ", ".join(code(event.name) for event in untold if event.optional is optional)
 
 
 def _sign(row: SignRow) -> tuple[str, str, str, str]:
