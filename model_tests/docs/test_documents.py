@@ -54,6 +54,15 @@ def test_the_page_of_the_modes_that_behave_alike_is_made_from_the_rows_as_they_a
     assert section in text
 
 
+def test_the_first_page_shows_what_its_commands_and_its_example_print(capsys: pytest.CaptureFixture[str]) -> None:
+    text = documents.README.read_text(encoding="utf-8")
+    assert text == documents.current(documents.README), "run python -m model_tests.documents"
+    assert re.findall(r"^<!-- printed by ackfsm (\w+)", text, flags=re.MULTILINE) == ["draw", "verify"]
+    ((code, shown),) = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    exec(compile(code, documents.README, "exec"), {})  # noqa: S102 - only text of the project
+    assert capsys.readouterr().out == shown
+
+
 def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:
     text = documents.GUIDE.read_text(encoding="utf-8")
     assert text == documents.current(documents.GUIDE), "run python -m model_tests.documents"
