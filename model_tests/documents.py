@@ -44,7 +44,6 @@ __all__ = [
     "IMPORTING",
     "PLANNING",
     "README",
-    "WITNESSES",
     "blocks",
     "current",
     "files",
@@ -54,7 +53,6 @@ __all__ = [
 
 README = PROJECT / "README.md"
 GUIDE = PROJECT / "docs" / "testing-consumers.md"
-WITNESSES = PROJECT / "docs" / "witnesses.md"
 EXPLAINING = PROJECT / "docs" / "explaining.md"
 FORMATS = PROJECT / "docs" / "import-formats.md"
 IMPORTING = PROJECT / "docs" / "importing.md"
@@ -215,7 +213,7 @@ def _write_alike() -> None:
 
 if __name__ == "__main__":
     _write_alike()
-    for path in (README, GUIDE, WITNESSES, EXPLAINING, FORMATS, HISTORY, IMPORTING, PLANNING):
+    for path in (README, GUIDE, EXPLAINING, FORMATS, HISTORY, IMPORTING, PLANNING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
     for file, text in {**screens(), described.PAGE: described.page()}.items():
