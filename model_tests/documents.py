@@ -1,7 +1,8 @@
 """Code and output in documents: found, and put in again where they come from files and commands.
 
 ``<!-- from FILE -->`` before a block says that it is that file, ``<!-- output of FILE -->`` that it is what pytest
-says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints, perhaps ``| cut -c -N``.
+says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints, perhaps ``| head -N`` or
+``| cut -c -N``.
 ``<!-- FILE is what ackfsm ... prints -->`` says it of a file, and ``writes`` where the command names that file.
 ``<!-- made from spec/recording.yaml ... -->`` stands before the table of the lines of a history.
 ``python -m model_tests.documents`` brings the documents up to date; the page of the modes that behave alike, which
@@ -42,7 +43,7 @@ __all__ = [
     "HISTORY",
     "IMPORTING",
     "PLANNING",
-    "WITNESSES",
+    "README",
     "blocks",
     "current",
     "files",
@@ -50,8 +51,8 @@ __all__ = [
 ]
 
 
+README = PROJECT / "README.md"
 GUIDE = PROJECT / "docs" / "testing-consumers.md"
-WITNESSES = PROJECT / "docs" / "witnesses.md"
 EXPLAINING = PROJECT / "docs" / "explaining.md"
 FORMATS = PROJECT / "docs" / "import-formats.md"
 IMPORTING = PROJECT / "docs" / "importing.md"
@@ -67,7 +68,7 @@ _TAKEN = re.compile(
 _WRITTEN = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) writes -->$", re.MULTILINE)
 _FILE = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) prints -->$", re.MULTILINE)
 _LINES = re.compile(r"(<!-- made from spec/recording\.yaml [^\n]+ -->\n\n)(?:\|[^\n]*\n)+")
-_CUT = re.compile(r"(?P<command>.+) \| cut -c -(?P<most>\d+)")
+_CUT = re.compile(r"(?P<command>.+) \| (?P<cut>cut -c|head) -(?P<most>\d+)")
 
 # Where one of these is set pytest may show more of a difference than a reader at a terminal sees.
 _VERBOSE = ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS")
@@ -152,7 +153,10 @@ def _printed_by(line: str) -> str:
         os.environ.pop("COLUMNS", None)
         cli.main(options)
     assert not err.getvalue(), err.getvalue()
-    return "".join(f"{text[: int(cut['most'])]}\n" for text in out.getvalue().splitlines()) if cut else out.getvalue()
+    if not cut:
+        return out.getvalue()
+    most, lines = int(cut["most"]), out.getvalue().splitlines()
+    return "\n".join(lines[:most] if cut["cut"] == "head" else [text[:most] for text in lines])
 
 
 def _output_of(name: str) -> str:
@@ -209,7 +213,7 @@ def _write_alike() -> None:
 
 if __name__ == "__main__":
     _write_alike()
-    for path in (GUIDE, WITNESSES, EXPLAINING, FORMATS, HISTORY, IMPORTING, PLANNING):
+    for path in (README, GUIDE, EXPLAINING, FORMATS, HISTORY, IMPORTING, PLANNING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
     for file, text in {**screens(), described.PAGE: described.page()}.items():

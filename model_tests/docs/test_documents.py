@@ -54,31 +54,36 @@ def test_the_page_of_the_modes_that_behave_alike_is_made_from_the_rows_as_they_a
     assert section in text
 
 
+def test_the_first_page_shows_what_its_commands_and_its_example_print(capsys: pytest.CaptureFixture[str]) -> None:
+    text = documents.README.read_text(encoding="utf-8")
+    assert text == documents.current(documents.README), "run python -m model_tests.documents"
+    assert re.findall(r"^<!-- printed by ackfsm (\w+)", text, flags=re.MULTILINE) == ["draw", "verify"]
+    ((code, shown),) = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+    exec(compile(code, documents.README, "exec"), {})  # noqa: S102 - only text of the project
+    assert capsys.readouterr().out == shown
+
+
 def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:
     text = documents.GUIDE.read_text(encoding="utf-8")
     assert text == documents.current(documents.GUIDE), "run python -m model_tests.documents"
     shown = {path.name for path in EXAMPLES.glob("*.py")}
     assert len(shown) == 5
     assert all(f"<!-- from model_tests/examples/{name} -->" in text for name in shown)
-    assert text.count("again: pytest ") == 2
+    assert text.count("again: pytest ") == 1
 
 
-def test_the_page_of_witnesses_shows_what_its_commands_print() -> None:
-    text = documents.WITNESSES.read_text(encoding="utf-8")
-    assert text == documents.current(documents.WITNESSES), "run python -m model_tests.documents"
-    forms = re.findall(r"^<!-- printed by ackfsm explain .*?(?: --as (\w+).*)? -->$", text, flags=re.MULTILINE)
-    assert forms == ["", "mermaid", "plantuml", "pytest", "itf", "history"]
-    (picture,) = documents.files(documents.WITNESSES).items()
-    assert picture[0].read_text(encoding="utf-8") == picture[1], "run python -m model_tests.documents"
-
-
-def test_the_page_about_messages_shows_what_its_commands_print() -> None:
+def test_the_page_of_explanations_shows_what_its_commands_print() -> None:
     text = documents.EXPLAINING.read_text(encoding="utf-8")
     assert text == documents.current(documents.EXPLAINING), "run python -m model_tests.documents"
-    commands = re.findall(r"^<!-- printed by ackfsm (.*) -->$", text, flags=re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["verify", "explain", "explain", "explain", "explain"]
-    (picture,) = documents.files(documents.EXPLAINING).items()
-    assert picture[0].read_text(encoding="utf-8") == picture[1], "run python -m model_tests.documents"
+    messages, witnesses = text.split("## The way to an anomaly")
+    commands = re.findall(r"^<!-- printed by ackfsm (\w+)", messages, flags=re.MULTILINE)
+    assert commands == ["verify", "explain", "explain", "explain"]
+    forms = re.findall(r"^<!-- printed by ackfsm explain .*?(?: --as (\w+).*)? -->$", witnesses, flags=re.MULTILINE)
+    assert forms == ["", "pytest", "itf", "history"]
+    pictures = documents.files(documents.EXPLAINING)
+    assert [path.name for path in pictures] == ["explained-message.svg", "witness-loss.svg"]
+    for path, made in pictures.items():
+        assert path.read_text(encoding="utf-8") == made, "run python -m model_tests.documents"
 
 
 def test_the_page_of_the_format_shows_the_lines_of_the_table() -> None:
@@ -96,9 +101,9 @@ def test_a_source_that_is_the_format_names_a_line_or_a_section_of_its_page() -> 
     assert {part.removeprefix("H1 ") for part in cited if part.startswith("H1 ")} <= sections | set(Event)
 
 
-def test_the_python_of_the_page_of_witnesses_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (_, printed), (_, code) = documents.blocks(documents.WITNESSES)
-    exec(compile(code, "witnesses.md", "exec"), {})  # noqa: S102 - only text of the project
+def test_the_python_of_the_page_of_explanations_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (_, printed), (_, code) = documents.blocks(documents.EXPLAINING)
+    exec(compile(code, "explaining.md", "exec"), {})  # noqa: S102 - only text of the project
     shown = capsys.readouterr().out
     assert "loss ['send(m1)', 'accept(m1)', " in shown
     assert printed.partition("def test_loss")[2] in shown
