@@ -1,6 +1,6 @@
 """What a session loses with its connection, and what it acknowledges before its turn, where there are several messages.
 
-Faults are without limit, and each fact falls if one row that it rests on is taken back (docs/decisions/transactions.md).
+Faults are without limit.  Each fact falls if one row that it rests on is taken back (docs/decisions/transactions.md).
 There is one session: the tables have no second one.
 """
 
