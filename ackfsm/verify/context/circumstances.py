@@ -97,10 +97,6 @@ class Circumstances:
             sure=np.asarray(more.get("sure", np.ones(count)), np.bool_),
         )
 
-    def during(self, low: Ints, high: Ints) -> Circumstances:
-        """The same at other times."""
-        return dataclasses.replace(self, low=low, high=high)
-
 
 _OF_PROCESSES: Final = ("whose", "process", "sure")
 
