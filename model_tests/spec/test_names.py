@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore, export, tables, verify
-from ackfsm.journal import enumerate_crashes
-from ackfsm.matrix import given_back
-from ackfsm.network import Bounds
-from ackfsm.simulation import simulate
+from ackfsm import tables, verify
+from ackfsm.checking import explore, export
+from ackfsm.checking.network import Bounds
+from ackfsm.engine.journal import enumerate_crashes
+from ackfsm.rates.simulation import simulate
+from ackfsm.rates.timing import Workload
+from ackfsm.surveys.matrix import given_back
 from ackfsm.tables import Specification, names
 from ackfsm.tables._needed import check_needed_names
 from ackfsm.terms import Fault, SpecError
-from ackfsm.timing import Workload
 from model_tests.support.journal.bugs import opened
 from model_tests.support.places import DATA, PROJECT, SPEC
 from model_tests.support.spec.renamed import SUFFIX, all_names, needed_names, renamed_copy, reserved_words
@@ -41,7 +42,7 @@ _KINDS: Mapping[str, type[StrEnum]] = {
 _NEEDED = [(kind, name) for kind, members in _KINDS.items() for name in members]
 
 _RECORDED = ("activemq-e-transacted-broker-kill", "rabbitmq-i-tx-broker-kill")
-_FIELDS = {"duplicate_id": "engine/core/instances.py", "redelivered_flag": "importing/guess.py"}
+_FIELDS = {"duplicate_id": "engine/core/instances.py", "redelivered_flag": "history/importing/guess.py"}
 """Names of the tables that are fields of something else too."""
 
 

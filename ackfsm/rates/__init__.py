@@ -1,0 +1,1 @@
+"""Messages a second that a configuration can carry: in closed form (``timing``), and simulated (``simulation``)."""

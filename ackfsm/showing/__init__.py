@@ -1,0 +1,1 @@
+"""Results and tables as people see them: screens, pages and JSON (``views``), diagrams (``draw``); no decisions."""

@@ -1,0 +1,1 @@
+"""Tools that know nothing of messages: safe writing of files, arithmetic of rates, the cache of compiled functions."""

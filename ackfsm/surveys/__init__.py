@@ -1,0 +1,1 @@
+"""Questions about many configurations: ``claims`` of vendors, modes under faults (``matrix``), ``advice``."""
