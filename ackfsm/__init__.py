@@ -1,8 +1,8 @@
 """Executable, formally specified reference of message acknowledgement.
 
 * ``ackfsm.engine`` embeds a broker: ``Broker``, and ``ackfsm.engine.journal`` the journals.
-* ``ackfsm.verify`` judges a recorded history, which ``ackfsm.recorder`` writes and ``ackfsm.history.importing`` converts.
-* ``ackfsm.checking.explore`` checks a configuration, and ``ackfsm.checking.unbounded`` proves for any number of messages.
+* ``ackfsm.verify`` judges a recorded history, which ``ackfsm.recorder`` or ``ackfsm.history.importing`` writes.
+* ``ackfsm.checking.explore`` checks a configuration, ``ackfsm.checking.unbounded`` for any number of messages.
 * ``ackfsm.surveys`` has claims, the matrix and advice; ``ackfsm.rates`` tells messages a second.
 * ``ackfsm.driving`` drives brokers and consumers of others; ``ackfsm.spark`` does it all on Spark.
 * ``ackfsm.showing.draw`` draws the machines, which ``ackfsm.tables.load`` reads.

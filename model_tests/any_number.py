@@ -46,7 +46,7 @@ class DecisionFile(NamedTuple):
 
 
 MODES = DecisionFile(
-    PROJECT / "ackfsm" / "matrix" / matrix.KEPT_IN,
+    PROJECT / "ackfsm" / "surveys" / "matrix" / matrix.KEPT_IN,
     "in the modes of the systems, all other settings\n# at their defaults.  Made by python -m model_tests.any_number",
 )
 MATRIX = DecisionFile(

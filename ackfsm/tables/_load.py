@@ -14,7 +14,7 @@ from ackfsm.tables._events import Event, read_events, read_groups
 from ackfsm.tables._forms import form_of, schema_of, shipped_tables
 from ackfsm.tables._guarantees import read_guarantees
 from ackfsm.tables._liveness import LivenessProperty, Waiting, read_liveness
-from ackfsm.tables._machine import Machine, RowKind, read_machine, read_renamed
+from ackfsm.tables._machine import Machine, RowKind, read_machine
 from ackfsm.tables._needed import check_needed_names
 from ackfsm.tables._profiles import ProfileTable, read_profiles
 from ackfsm.tables._recording import NOTHING_RECORDED, Recording, read_recording
@@ -151,10 +151,7 @@ class _Loader:
             for name, data in document.data.items():
                 if name in machines:
                     raise document.error((name,), f"there are two machines {name!r}; rename one")
-                if "like" in data:
-                    machines[name] = read_renamed(document, name, (name,), data, machines)
-                else:
-                    machines[name] = read_machine(document, name, (name,), data, self.conditions, self.groups)
+                machines[name] = read_machine(document, name, (name,), data, self.conditions, self.groups)
         return machines
 
     def _read_properties(self) -> dict[Anomaly, Property]:

@@ -503,44 +503,6 @@ def read_machine(  # noqa: PLR0913, PLR0917 - what a loader knows, by position
     return Machine(name, IndexKind(data["per"]), data["means"], owns, states, alphabet, cells, counter, held, *place)
 
 
-def read_renamed(
-    document: Document, name: str, path: tuple[str | int, ...], data: dict[str, Any], others: Mapping[str, Machine]
-) -> Machine:
-    """Read the machine ``name``, which is another one with its events renamed (``like``, ``with``).
-
-    Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy: no such machine above it in the file, a
-    replaced word that occurs in none of its events.
-    """
-    template = others.get(data["like"])
-    if template is None or template.file != document.name:
-        raise document.error((*path, "like"), f"no machine {data['like']!r} stands above {name}; write one that does")
-    substitutions: dict[str, str] = data["with"]
-    names = {
-        event.name: "_".join(substitutions.get(word, word) for word in event.name.split("_"))
-        for event in template.alphabet
-    }
-    for word in substitutions.keys() - {word for event in names for word in event.split("_")}:
-        raise document.error((*path, "with"), f"no event of {template.name} has the word {word!r}; delete it here")
-    cells = {
-        (state, _renamed(event, names)): tuple(dataclasses.replace(row, event=_renamed(event, names)) for row in rows)
-        for (state, event), rows in template.cells.items()
-    }
-    return dataclasses.replace(
-        template,
-        name=name,
-        per=IndexKind(data.get("per", template.per)),
-        means=data["means"],
-        owns=tuple(names[event] for event in template.owns),
-        alphabet=tuple(_renamed(event, names) for event in template.alphabet),
-        cells=cells,
-        line=document.line(path),
-    )
-
-
-def _renamed(event: EventRef, names: Mapping[str, str]) -> EventRef:
-    return event._replace(name=names[event.name])
-
-
 def _cells(reading: _Reading, data: dict[str, Any]) -> dict[tuple[str, EventRef], tuple[Row, ...]]:
     stated = {
         place: rows

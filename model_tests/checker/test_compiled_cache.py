@@ -150,7 +150,7 @@ def elsewhere(tmp_path: Path) -> tuple[Path, dict[str, str]]:
     copy = tmp_path / "copy"
     to_be_changed(SPEC.parent / "ackfsm", copy / "ackfsm")
     (copy / "spec").symlink_to(SPEC)
-    _without_a_place(copy / "ackfsm" / "explore" / "search", tmp_path / "home")
+    _without_a_place(copy / "ackfsm" / "checking" / "explore" / "search", tmp_path / "home")
     caches = {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "home" / "caches")}
     return copy, {**environment(PYTHONPATH=str(copy), **caches), "NUMBA_CACHE_DIR": ""}
 

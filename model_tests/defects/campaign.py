@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
 from model_tests.defects.engine import ENGINE
@@ -77,16 +77,12 @@ _OF_PLUGIN = """
 
 _ROOMS = MappingProxyType(
     {
-        "..": _OF_VERIFY,
-        "history": _OF_VERIFY,
-        "importing": _OF_VERIFY,
-        "journal": _OF_JOURNALS,
-        "tables": _OF_VERIFY,
-        "verify": _OF_VERIFY,
-        "views": _OF_VERIFY,
+        "driving": _OF_PLUGIN,
+        "engine": _OF_ENGINE,
+        "engine/journal": _OF_JOURNALS,
     }
 )
-"""The tests that are the nearest to a package, or to the tables; to all others, the engine's are."""
+"""The tests that are the nearest to a package; to all others, and to the tables, those that judge histories are."""
 
 _LIMITS = (120, 1200)
 """Seconds that a run of one file has, and one of all: some three times what they take on a busy machine."""
@@ -127,7 +123,8 @@ class Result:
 def order(defect: Defect | None) -> list[list[str]]:
     """Files of tests, run by run: the one, or the test of it, that should notice the defect, and then all others."""
     rooms = [_OF_ENGINE, _OF_PLUGIN, _OF_JOURNALS, _OF_VERIFY]
-    own = _ROOMS.get(defect.file.partition("/")[0], _OF_ENGINE) if defect is not None else _OF_ENGINE
+    file = defect.file if defect is not None else "engine"
+    own = next((_ROOMS[room] for room in map(str, PurePosixPath(file, "_").parents) if room in _ROOMS), _OF_VERIFY)
     rooms.sort(key=lambda room: room is not own)
     files = " ".join(rooms).split()
     if defect is None or not defect.noticed_by:

@@ -62,6 +62,7 @@ def _ready(monkeypatch: pytest.MonkeyPatch, project: Path) -> Defect:
         (project / name).mkdir()
     (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\n")
     monkeypatch.setattr(defects, "PROJECT", project)
+    monkeypatch.setattr(defects, "_END", 0.2)
     monkeypatch.setattr(defects, "order", lambda _: [["answer"]])
     monkeypatch.setattr(defects, "_FIRST", "import sys, ackfsm.engine; assert ackfsm.__file__.startswith(sys.argv[1])")
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")

@@ -260,21 +260,6 @@ DAMAGES = {
             "consumer_rollback, execute_consumer_commit, execute:\n      {ignore: it is not",
         ),
     ),
-    "a twin of no machine": damage(
-        "machines/journal.yaml",
-        "no machine 'commits' stands above consumer_commit_record; write one that does",
-        ("  like: commit_record\n", f"  like: {HERE}commits\n"),
-    ),
-    "a twin of a machine in another file": damage(
-        "machines/journal.yaml",
-        "no machine 'broker' stands above consumer_commit_record; write one that does",
-        ("  like: commit_record\n", f"  like: {HERE}broker\n"),
-    ),
-    "a twin with a word that it has not": damage(
-        "machines/journal.yaml",
-        "no event of commit_record has the word 'rollback'; delete it here",
-        ("  with: {commit: consumer_commit}\n", f"  with: {HERE}{{commit: consumer_commit, rollback: x}}\n"),
-    ),
     "an unknown event elsewhere": damage(
         BROKER,
         "entry reacts to 'setle'; declare it in events.yaml",

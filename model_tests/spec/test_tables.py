@@ -78,27 +78,12 @@ def first_that_holds(cell: Any, environment: Mapping[str, Any]) -> dict[str, str
     return next(row for row in rows if eval(row.get("when", "True"), {"__builtins__": {}}, dict(environment)))  # noqa: S307
 
 
-def twin_again(table: Any, words: Mapping[str, str]) -> Any:
-    """A table with other words in all the texts that name events."""
-    if isinstance(table, Mapping):
-        return {other_words(key, words): twin_again(value, words) for key, value in table.items()}
-    return table
-
-
-def other_words(text: str, words: Mapping[str, str]) -> str:
-    for word, other in words.items():
-        text = re.sub(rf"(?<![a-z]){word}(?![a-z]|_record)", other, text)
-    return text
-
-
 @functools.cache
 def read_again() -> dict[str, dict[str, Any]]:
     """Every machine and property machine of ``spec/``, as YAML has it."""
     found: dict[str, dict[str, Any]] = {}
     for file in sorted(SPEC.glob("machines/*.yaml")):
         found |= yaml.safe_load(file.read_text(encoding="utf-8"))
-    for name, twin in [(name, table) for name, table in found.items() if "like" in table]:
-        found[name] = twin_again(found[twin["like"]], twin["with"])
     for file in sorted(SPEC.glob("properties/*.yaml")):
         found |= yaml.safe_load(file.read_text(encoding="utf-8"))["machines"]
     return found

@@ -99,14 +99,6 @@ def test_what_dups_ok_does_lazily(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @functools.cache
-def other_words() -> tuple[tuple[str, str], ...]:
-    """What machines that are like another have in the names of their events, and what stands there in the file."""
-    tables = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in (SPEC / "machines").glob("*.yaml")]
-    twins = [machine for table in tables for machine in table.values() if "like" in machine]
-    return tuple((other, original) for twin in twins for original, other in twin["with"].items())
-
-
-@functools.cache
 def groups() -> dict[str, str]:
     """The names under which events may stand in a row with others."""
     events = yaml.safe_load((SPEC / "events.yaml").read_text(encoding="utf-8"))
@@ -115,7 +107,6 @@ def groups() -> dict[str, str]:
 
 def stands(row: TableRow, events: tuple[str, ...]) -> bool:
     """Whether at the row's line the file has one of the events, or one of several rows, and then its reason."""
-    events = (*events, *(event.replace(other, original) for event in events for other, original in other_words()))
     events = (*events, *(groups()[event] for event in events if event in groups()))
     text = lines_of(row.place.file)[row.place.line - 1 : row.place.line + 5]
     first = text[0].strip()

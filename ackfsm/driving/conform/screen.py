@@ -11,7 +11,7 @@ from rich.constrain import Constrain
 from rich.text import Text
 
 from ackfsm.driving.conform import Cell, Limits, Report, Status
-from ackfsm.showing.views._lines import hanging, listed, titled
+from ackfsm.showing.views.lines import hanging, listed, titled
 from ackfsm.terms import Verdict
 from ackfsm.text import printable, shown
 

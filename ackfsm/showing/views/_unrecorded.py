@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.showing.views._lines import hanging
+from ackfsm.showing.views.lines import hanging
 from ackfsm.terms import Fault
 from ackfsm.text import in_words, moment, quoted
 from ackfsm.verify import Findings, Unrecorded, UnrecordedFault

@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ackfsm.checking.network import Bounds
-from ackfsm.showing.views._lines import hanging
+from ackfsm.showing.views.lines import hanging
 from ackfsm.showing.views.plan import duration, rate_json, rate_text
 from ackfsm.surveys.advice import Advice, Candidate, Failure, GivenUp, Proposal, Request, Snippet, snippets_of
 from ackfsm.tables import Specification, format_value

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.checking.certificates import Certificate, Verification
-from ackfsm.showing.views._lines import listed, titled
+from ackfsm.showing.views.lines import listed, titled
 from ackfsm.tables import Specification, format_value
 from ackfsm.text import printable, shown
 

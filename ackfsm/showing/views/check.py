@@ -18,7 +18,7 @@ from ackfsm.showing.views._findings import (
     steps_line,
     ways,
 )
-from ackfsm.showing.views._lines import guarantee_lines, hanging, liveness_lines, query_lines
+from ackfsm.showing.views.lines import guarantee_lines, hanging, liveness_lines, query_lines
 from ackfsm.tables import Specification
 
 __all__ = ["check_screen", "limit_of"]

@@ -17,7 +17,7 @@ from ackfsm.showing.views._findings import (
     steps_line,
     ways,
 )
-from ackfsm.showing.views._lines import configuration_lines, faults_in_words, guarantee_lines, hanging
+from ackfsm.showing.views.lines import configuration_lines, faults_in_words, guarantee_lines, hanging
 from ackfsm.tables import Specification
 
 __all__ = ["decision_screen"]

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.engine.journal import Inspection, Integrity, Recovery
-from ackfsm.showing.views._lines import titled
+from ackfsm.showing.views.lines import titled
 from ackfsm.text import printable, shown
 
 __all__ = ["journal_json", "journal_screen"]

@@ -11,7 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from ackfsm.showing.views._lines import hanging
+from ackfsm.showing.views.lines import hanging
 from ackfsm.surveys.matrix import (
     AnyNumber,
     Broken,

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.history.format import Event
-from ackfsm.showing.views._lines import hanging, listed
 from ackfsm.showing.views.history import BROKER, Around, Moment, Open, Pending, Story
+from ackfsm.showing.views.lines import hanging, listed
 from ackfsm.showing.views.story_words import (
     fault_sentences,
     fault_told,

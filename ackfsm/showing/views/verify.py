@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.showing.views import verdict_words as words
-from ackfsm.showing.views._lines import guarantee_lines, hanging, listed, titled
 from ackfsm.showing.views._unrecorded import assumed_answer, assumed_table, hint
+from ackfsm.showing.views.lines import guarantee_lines, hanging, listed, titled
 from ackfsm.showing.views.typed import Command, can_be_typed
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Verdict

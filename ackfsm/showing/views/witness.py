@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ackfsm.checking.explore import Step, Witness
-from ackfsm.showing.views._lines import hanging, query_lines
+from ackfsm.showing.views.lines import hanging, query_lines
 from ackfsm.tables import Lane, Specification
 
 __all__ = ["witness_screen", "witness_text"]
