@@ -15,7 +15,7 @@ from ackfsm.showing.draw import Arrow, SequenceDiagram, sequence_mermaid, sequen
 from ackfsm.terms import InputError, parse_value
 from ackfsm.text import printable, quoted
 from model_tests.support.tables import shipped
-from model_tests.support.whole import in_turn
+from model_tests.support.whole import few, in_turn
 
 VERDICT = "valid: all that was found is allowed"
 FORGED = frozenset({VERDICT, "valid: no anomaly was found", "valid: 1 loss, all allowed by this configuration"})
@@ -111,7 +111,7 @@ def _verify(file: Path, capsys: pytest.CaptureFixture[str], *options: str) -> st
 FIELDS = ("message", "queue", "process", "session", "transaction", "error")
 
 
-@pytest.mark.parametrize(("field", "name"), in_turn(FIELDS, list(HOSTILE), 2))
+@pytest.mark.parametrize(("field", "name"), few(in_turn(FIELDS, list(HOSTILE), 2), 10))
 def test_no_name_in_a_history_reaches_the_screen_raw(
     field: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

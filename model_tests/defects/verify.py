@@ -893,7 +893,7 @@ _TABLES = (
     Defect(
         "half-a-folder-looks-whole",
         "tables that were interrupted stand where whole ones are expected",
-        "files.py",
+        "support/files.py",
         'stage = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-"))\n',
         "stage = place\n        place.mkdir(exist_ok=True)\n",
         noticed_by="verify/tables::test_what_is_interrupted_leaves_nothing_and_keeps_what_was_there",
@@ -901,7 +901,7 @@ _TABLES = (
     Defect(
         "between-two-names-there-is-nothing",
         "an interrupt as new tables take the place of old ones leaves neither",
-        "files.py",
+        "support/files.py",
         "        if had and not place.exists():",
         "        if not had:",
         noticed_by="verify/tables::test_an_interrupt_between_two_names_keeps_what_was_there",

@@ -29,6 +29,7 @@ from ackfsm.terms import AckMode, Profile
 from model_tests.support.engine.calls import Application, assert_kept, shared_wiring
 from model_tests.support.engine.refinement import Refinement
 from model_tests.support.tables import shipped
+from model_tests.support.whole import few
 
 __all__ = ["shared_wiring"]
 
@@ -96,7 +97,7 @@ def drained(broker: Broker, connection: Connection) -> list[str]:
 # Consumers
 
 
-@pytest.mark.parametrize(("profile", "mode", "pace"), list(modes("receive")))
+@pytest.mark.parametrize(("profile", "mode", "pace"), few([*modes("receive")], 10))
 def test_a_closed_consumer_gives_back_what_only_its_library_had(profile: str, mode: str, pace: str) -> None:
     broker = broker_of(profile, ack_mode=mode, pace=PACES[pace]())
     fill(broker, "m1", "m2", "m3", "m4")
@@ -236,7 +237,7 @@ def test_a_closed_consumer_is_not_in_the_way_of_another_kind() -> None:
     assert [message.id for message in heard.received] == ["m1"]
 
 
-@pytest.mark.parametrize(("profile", "mode", "pace"), list(modes("listener")))
+@pytest.mark.parametrize(("profile", "mode", "pace"), few([*modes("listener")], 10))
 def test_a_listener_closes_its_own_consumer_and_goes_on(profile: str, mode: str, pace: str) -> None:
     broker = broker_of(profile, ack_mode=mode, consumption="listener", pace=PACES[pace]())
     session = broker.connect().session()

@@ -13,7 +13,7 @@ from ackfsm.terms import AckMode, Consumption, Profile
 from model_tests.support.engine.calls import Application, shared_wiring
 from model_tests.support.engine.refinement import Refinement
 from model_tests.support.tables import shipped
-from model_tests.support.whole import WHOLE
+from model_tests.support.whole import WHOLE, few
 
 __all__ = ["shared_wiring"]
 
@@ -43,7 +43,7 @@ def modes() -> Iterator[tuple[str, str, str]]:
                     yield profile.value, mode.value, consumption.value
 
 
-@pytest.mark.parametrize(("profile", "mode", "consumption", "pace"), tuple(cases()))
+@pytest.mark.parametrize(("profile", "mode", "consumption", "pace"), few([*cases()], 24))
 def test_the_model_can_do_what_the_engine_does(profile: str, mode: str, consumption: str, pace: str) -> None:
     for fault in _FAULTS:
         _Run(profile, mode, consumption, pace).under(fault)

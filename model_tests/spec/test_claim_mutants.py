@@ -25,11 +25,11 @@ def with_the_check_that_notices(mutant: ClaimMutant) -> Claim:
 
 
 def _asked() -> list[ClaimMutant]:
-    """One mutant of each claim, and where products are whole all."""
+    """One mutant of each of some claims, and where products are whole all."""
     of_claims: dict[str, list[ClaimMutant]] = {}
     for mutant in mutants():
         of_claims.setdefault(mutant.claim, []).append(mutant)
-    return [mutant for of_claim in of_claims.values() for mutant in few(of_claim, 1)]
+    return [mutant for of_claim in few([*of_claims.values()], 16) for mutant in few(of_claim, 1)]
 
 
 @pytest.mark.parametrize("mutant", _asked(), ids=str)

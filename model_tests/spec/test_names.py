@@ -30,6 +30,7 @@ from model_tests.support.places import DATA, PROJECT, SPEC
 from model_tests.support.spec.renamed import SUFFIX, all_names, needed_names, renamed_copy, reserved_words
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import named_histories
+from model_tests.support.whole import few
 
 _KINDS: Mapping[str, type[StrEnum]] = {
     "event": names.Event,
@@ -46,7 +47,7 @@ _FIELDS = {"duplicate_id": "engine/core/instances.py", "redelivered_flag": "hist
 """Names of the tables that are fields of something else too."""
 
 
-@pytest.mark.parametrize(("kind", "name"), _NEEDED, ids=[f"{kind}-{name}" for kind, name in _NEEDED])
+@pytest.mark.parametrize(("kind", "name"), few(_NEEDED, 24), ids=str)
 def test_a_needed_name_that_is_renamed_is_refused_with_file_line_and_room(kind: str, name: StrEnum) -> None:
     documents = {**_documents()}
     specification = _renamed(shipped(), documents, kind, name)
@@ -117,7 +118,9 @@ _FREE = all_names(shipped()) - needed_names() - reserved_words(shipped())
 """The names that nobody needs."""
 
 
-@pytest.mark.parametrize("name", ["commit_returned", "consumer_crash", "sync_record", "transacted", "set_aside"])
+@pytest.mark.parametrize(
+    "name", few(["commit_returned", "consumer_crash", "sync_record", "transacted", "set_aside"], 2)
+)
 def test_tables_that_rename_a_needed_name_everywhere_are_not_read(name: str, tmp_path: Path) -> None:
     folder = renamed_copy(tmp_path, {name})
     with pytest.raises(SpecError) as caught:
@@ -141,7 +144,7 @@ def _verified(specification: Specification) -> Iterator[object]:
         assert read.header is not None
         found = verify.examine(read, specification, specification.configure(None, read.header.config))
         yield verify.verdict(found, specification), found.explanation
-    for history in [*named_histories().values()][::12]:
+    for history in few([*named_histories().values()], 6):
         with tempfile.TemporaryDirectory() as folder:
             read = verify.read(history.write(Path(folder)))
         found = verify.examine(read, specification, history.configuration(specification))

@@ -28,6 +28,7 @@ from model_tests.support.verify.named_histories import named_histories
 from model_tests.support.verify.random_histories import histories
 from model_tests.support.verify.result_rows import read_tables, rows_of
 from model_tests.support.verify.traffic import traffic
+from model_tests.support.whole import WHOLE, few
 from model_tests.verify.test_fold_chunks import configuration_of, ordinary
 
 SPEC = shipped()
@@ -78,7 +79,7 @@ def _check(rows: Mapping[str, list[Any]], result: Result) -> None:
         assert set(finding.examples) <= {name for _, name in of_anomaly.get(anomaly.value, ())}
 
 
-@pytest.mark.parametrize("file", SYNTHETIC, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", few(SYNTHETIC, 6), ids=lambda file: file.stem)
 def test_folded_in_chunks_of_a_few_lines_the_rows_are_those_of_the_whole(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,7 +106,9 @@ def test_of_recorded_histories_too(name: str, tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize("name", ["jms", "client", "transacted", "window", "none", "queues"])
 @settings(
-    deadline=None, max_examples=6, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    deadline=None,
+    max_examples=6 if WHOLE else 3,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(data=st.data())
 def test_of_random_histories_too(name: str, data: st.DataObject, tmp_path: Path) -> None:
@@ -185,7 +188,7 @@ def _unnamed_pairs(result: Result) -> int:
 NAMED = named_histories()
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", few([*NAMED], 40))
 def test_named_histories_have_their_rows(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     this = NAMED[name]
     path = this.write(tmp_path)

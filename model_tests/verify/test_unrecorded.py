@@ -26,6 +26,7 @@ from model_tests.support.tables import shipped
 from model_tests.support.verify.model_runs import Run, systems, witnesses
 from model_tests.support.verify.named_histories import NamedHistory, named_histories
 from model_tests.support.verify.notation import events_of, write
+from model_tests.support.whole import few
 
 SPEC = shipped()
 NAMED = {name: each for name, each in named_histories().items() if each.messages == 1 and not each.queues}
@@ -72,7 +73,7 @@ def _repaired(fault: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> i
     return min((t for t in repairs if t >= fault["t"]), default=int(fault["t"]))
 
 
-@pytest.mark.parametrize("name", [name for name, each in NAMED.items() if each.valid is not None])
+@pytest.mark.parametrize("name", few([name for name, each in NAMED.items() if each.valid is not None], 12))
 def test_what_recorded_faults_explain_is_explained_when_nobody_recorded_them(name: str, tmp_path: Path) -> None:
     history = NAMED[name]
     found = _examined(history.without_faults(), tmp_path)
@@ -87,7 +88,7 @@ def test_what_recorded_faults_explain_is_explained_when_nobody_recorded_them(nam
         assert each.end <= history.lines[-1]["t"]
 
 
-@pytest.mark.parametrize("name", [name for name, each in NAMED.items() if each.invalid is not None])
+@pytest.mark.parametrize("name", few([name for name, each in NAMED.items() if each.invalid is not None], 12))
 def test_what_no_fault_explains_stays_invalid_whatever_is_assumed(name: str, tmp_path: Path) -> None:
     history = NAMED[name]
     for assumed in _ALONE if name in TOO_LARGE else [ANY]:
@@ -283,7 +284,7 @@ def test_one_fault_explains_just_where_one_that_is_told_there_would(name: str, t
         assert {(sign, gap) for sign, gap in found.first if gap in prefixes} == told
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", few(range(5), 2))
 def test_the_faults_of_a_run_are_found_by_those_who_were_not_told(seed: int, tmp_path: Path) -> None:
     for network in systems(seed, 2):
         for run in witnesses(network):
