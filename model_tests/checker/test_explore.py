@@ -428,7 +428,6 @@ from ackfsm import cli, tables
 from ackfsm.checking import explore
 from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Fault
-from model_tests.support.whole import few
 
 specification = tables.load()
 configuration = specification.configure("jms", {"resend_in_doubt": True})
