@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import itertools
 import json
+import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -165,6 +167,16 @@ def test_a_history_that_lacks_what_cannot_be_shown_is_never_accused_for_it(
 RABBITMQ, ACTIVEMQ = "rabbitmq-b-confirm-manual-broker-kill", "activemq-a2-auto-receive-consumer-kill"
 
 
+@functools.cache
+def _recorded(name: str) -> tuple[Line, list[Line], verify.Result]:
+    with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+        header, *lines = map(json.loads, file)
+    with tempfile.TemporaryDirectory() as folder:
+        whole = judged(lines, (), Path(folder), header["config"])
+    assert whole.verdict is not Verdict.INVALID, whole.reasons
+    return header, lines, whole
+
+
 @pytest.mark.parametrize(
     ("name", "hidden"),
     [
@@ -182,10 +194,7 @@ def test_a_recorded_history_without_some_of_its_events_is_not_accused(
     name: str, hidden: set[str], tmp_path: Path
 ) -> None:
     """The recordings are valid, so that what is found in them for want of events would be found wrongly."""
-    with gzip.open(DATA / f"{name}.jsonl.gz", "rt", encoding="utf-8") as file:
-        header, *lines = map(json.loads, file)
-    whole = judged(lines, (), tmp_path, header["config"])
-    assert whole.verdict is not Verdict.INVALID, whole.reasons
+    header, lines, whole = _recorded(name)
     left = [each for each in lines if each["event"] not in hidden]
     result = judged(left, hidden, tmp_path, header["config"])
     assert result.verdict is not Verdict.INVALID, result.reasons

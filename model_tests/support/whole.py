@@ -17,11 +17,11 @@ WHOLE = bool(os.environ.get("ACKFSM_TESTS_WHOLE"))
 """Whether products are run whole."""
 
 
-def few(cases: Sequence[T], number: int) -> list[T]:
-    """``number`` of the cases in their order, the same on every day; all of them where products are whole."""
+def few(cases: Sequence[T], number: int, of: str = "") -> list[T]:
+    """``number`` of the cases ``of`` something, in their order, the same on every day; all where products are whole."""
     if WHOLE or number >= len(cases):
         return list(cases)
-    kept = sorted(random.Random(len(cases)).sample(range(len(cases)), number))
+    kept = sorted(random.Random(f"{of}{len(cases)}").sample(range(len(cases)), number))
     return [cases[place] for place in kept]
 
 
