@@ -17,11 +17,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from ackfsm import matrix, tables
-from ackfsm.batch import batch
-from ackfsm.files import write_file
-from ackfsm.matrix import DecidedMode
+from ackfsm import tables
+from ackfsm.support.files import write_file
+from ackfsm.surveys import matrix
+from ackfsm.surveys.matrix import DecidedMode
 from ackfsm.tables import Specification
+from ackfsm.tables.batch import batch
 from ackfsm.terms import Configuration
 from model_tests.support.places import PROJECT
 

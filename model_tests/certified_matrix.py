@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ackfsm import tables
-from ackfsm.batch import batch
-from ackfsm.certificates import verify_certificate
-from ackfsm.network import Bounds
+from ackfsm.checking.certificates import verify_certificate
+from ackfsm.checking.network import Bounds
+from ackfsm.checking.unbounded import decide
 from ackfsm.tables import Specification
+from ackfsm.tables.batch import batch
 from ackfsm.terms import Configuration, Fault
-from ackfsm.unbounded import decide
 from model_tests.any_number import configurations_of_matrix, first_of, names_of
 
 __all__ = ["Certified", "certify", "main"]

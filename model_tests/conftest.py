@@ -15,7 +15,7 @@ import pytest
 from hypothesis import is_hypothesis_test, settings
 from hypothesis.internal.conjecture import engine
 
-from ackfsm import explore
+from ackfsm.checking import explore
 from model_tests.support.tables import read_once
 
 if TYPE_CHECKING:

@@ -25,11 +25,12 @@ from unittest import mock
 
 import pytest
 
-from ackfsm import cli, matrix, tables
-from ackfsm.views.alike import alike_page, digest_line
-from ackfsm.views.index import lines_table
-from ackfsm.views.markdown import page_of
-from ackfsm.views.story import story_text
+from ackfsm import cli, tables
+from ackfsm.showing.views.alike import alike_page, digest_line
+from ackfsm.showing.views.index import lines_table
+from ackfsm.showing.views.markdown import page_of
+from ackfsm.showing.views.story import story_text
+from ackfsm.surveys import matrix
 from model_tests.support import described
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
@@ -162,7 +163,7 @@ def _printed_by(line: str) -> str:
 def _output_of(name: str) -> str:
     """What a test that fails says, without the frame around it."""
     file = PROJECT / name
-    options = ("-p", "ackfsm.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:terminal", "-c", "/dev/null")
+    options = ("-p", "ackfsm.driving.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:terminal", "-c", "/dev/null")
     heard = _Heard()
     with (
         tempfile.TemporaryDirectory() as folder,

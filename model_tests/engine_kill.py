@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ackfsm.engine import Broker, Session
-from ackfsm.journal import FileJournal, Journal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, SqliteJournal
 from model_tests.support.tables import shipped
 
 __all__ = ["Books", "BrokenWordError", "run"]

@@ -23,8 +23,8 @@ from typing import TypeAlias
 
 import yaml
 
-from ackfsm import explore
-from ackfsm.network import compose
+from ackfsm.checking import explore
+from ackfsm.checking.network import compose
 from ackfsm.tables import EventRef, IndexKind, Machine, Row, RowKind, Specification
 from model_tests.panel import System, panel
 from model_tests.support.places import DATA

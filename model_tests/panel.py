@@ -12,7 +12,7 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, InputError, Profile
 

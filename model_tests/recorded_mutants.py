@@ -22,8 +22,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm import explore, export, verify
-from ackfsm.history_format import Event
+from ackfsm import verify
+from ackfsm.checking import explore, export
+from ackfsm.history.format import Event
 from ackfsm.tables import Condition, Recording, SignRow, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Verdict

@@ -15,9 +15,9 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from ackfsm.explore import Exploration, Reduction, SearchOptions, SlicedNetwork, Slicer, explore_packed, pack
-from ackfsm.matrix import make_plan
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking.explore import Exploration, Reduction, SearchOptions, SlicedNetwork, Slicer, explore_packed, pack
+from ackfsm.checking.network import Bounds, Network, compose
+from ackfsm.surveys.matrix import make_plan
 from ackfsm.terms import Configuration, Fault
 from model_tests.support.checker.plain_search import shows
 from model_tests.support.tables import shipped

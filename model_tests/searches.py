@@ -25,14 +25,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import numpy as np
 
-from ackfsm.explore import Origin, SearchOptions, Slicer, pack
-from ackfsm.explore.reduction.ample import compute_ample_sets
-from ackfsm.explore.search.distributed import StateSet, SuccessorWorker
-from ackfsm.explore.search.kernel_ample import NO_POR, AmpleSets
-from ackfsm.explore.search.options import Tuning
-from ackfsm.explore.search.search import Search
-from ackfsm.explore.search.self_check import self_check
-from ackfsm.network import Network
+from ackfsm.checking.explore import Origin, SearchOptions, Slicer, pack
+from ackfsm.checking.explore.reduction.ample import compute_ample_sets
+from ackfsm.checking.explore.search.distributed import StateSet, SuccessorWorker
+from ackfsm.checking.explore.search.kernel_ample import NO_POR, AmpleSets
+from ackfsm.checking.explore.search.options import Tuning
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.explore.search.self_check import self_check
+from ackfsm.checking.network import Network
 from ackfsm.terms import DefectError
 from model_tests.support.checker.drawn_networks import Shape, drawn, network
 from model_tests.support.checker.plain_search import Searched, State, TooLargeError, breadth_first, rests, shows

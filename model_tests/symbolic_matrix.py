@@ -17,9 +17,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from ackfsm.explore import SearchOptions, Slicer, SymbolicOptions, explore, explore_symbolically
-from ackfsm.matrix import make_plan
-from ackfsm.network import Bounds, Network, NetworkEvent, compose
+from ackfsm.checking.explore import SearchOptions, Slicer, SymbolicOptions, explore, explore_symbolically
+from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose
+from ackfsm.surveys.matrix import make_plan
 from ackfsm.terms import Configuration, Fault
 from model_tests.benchmarks.explore import SYSTEMS
 from model_tests.support.checker.plain_search import shows

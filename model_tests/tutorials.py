@@ -145,7 +145,7 @@ def _pytest(words: list[str], folder: Path) -> int:
     quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # ackfsm is imported already, which a reader's is not
     options = (
         "-p",
-        "ackfsm.pytest_plugin",
+        "ackfsm.driving.pytest_plugin",
         "-p",
         "no:cacheprovider",
         "-c",

@@ -21,9 +21,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
-from ackfsm import explore
-from ackfsm.explore import Exploration
-from ackfsm.network import Bounds, Observer, compose
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Exploration
+from ackfsm.checking.network import Bounds, Observer, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import (
     AckMode,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Group
 
+from ackfsm.checking.network import Bounds
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import (
     Commands,
@@ -25,13 +26,12 @@ from ackfsm.cli._options import (
 from ackfsm.cli._output import emit, progress_bars, write_then_report, written_lines
 from ackfsm.cli._plot import check_plot, plot_files, plot_on_screen
 from ackfsm.cli._workload import add_workload, workload_of
-from ackfsm.files import write_files
-from ackfsm.network import Bounds
+from ackfsm.support.files import write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
-    from ackfsm.advice import Request
+    from ackfsm.surveys.advice import Request
 
 __all__ = ["add_advise"]
 
@@ -89,8 +89,8 @@ def add_advise(commands: Commands) -> None:
 
 
 def _advise(arguments: argparse.Namespace) -> int:
-    from ackfsm import advice
-    from ackfsm.views.advise import advice_json, advice_screen
+    from ackfsm.showing.views.advise import advice_json, advice_screen
+    from ackfsm.surveys import advice
 
     specification = tables_of(arguments)
     if arguments.plot is not None and not arguments.front:
@@ -106,8 +106,8 @@ _Found = TypeVar("_Found")
 
 
 def _found(arguments: argparse.Namespace, specification: Specification, question: Callable[..., _Found]) -> _Found:
-    """What :func:`ackfsm.advice.advise` or :func:`ackfsm.advice.front` says."""
-    from ackfsm import advice
+    """What :func:`ackfsm.surveys.advice.advise` or :func:`ackfsm.surveys.advice.front` says."""
+    from ackfsm.surveys import advice
 
     request = _request(arguments, specification)
     with progress_bars(later=True) as progress_bar:
@@ -121,8 +121,8 @@ def _found(arguments: argparse.Namespace, specification: Specification, question
 
 
 def _front(arguments: argparse.Namespace, specification: Specification) -> int:
-    from ackfsm import advice
-    from ackfsm.views.front import curves_of_front, front_json, front_screen
+    from ackfsm.showing.views.front import curves_of_front, front_json, front_screen
+    from ackfsm.surveys import advice
 
     check_plot(arguments)
     found = _found(arguments, specification, advice.front)
@@ -142,7 +142,7 @@ def _front(arguments: argparse.Namespace, specification: Specification) -> int:
 
 
 def _request(arguments: argparse.Namespace, specification: Specification) -> Request:
-    from ackfsm import advice
+    from ackfsm.surveys import advice
 
     if arguments.profile is None and arguments.api is not None:
         raise InputError("--api is an interface of one system; name that with --profile")

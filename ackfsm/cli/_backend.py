@@ -15,7 +15,7 @@ from ackfsm.terms import InputError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ackfsm import explore
+    from ackfsm.checking import explore
 
 __all__ = ["add_backend", "add_search", "search_of", "spark_session"]
 
@@ -33,7 +33,7 @@ def _add_master(parser: argparse._ActionsContainer) -> None:
 
 def add_search(parser: argparse.ArgumentParser) -> None:
     """As :func:`add_backend`, for a search, which has one more engine."""
-    from ackfsm import explore
+    from ackfsm.checking import explore
 
     parser.add_argument(
         "--engine",
@@ -84,7 +84,7 @@ def search_of(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction 
 
 def _local_search(arguments: argparse.Namespace) -> explore.SearchFunction | None:
     """One with decision diagrams where it is asked for, or nothing is asked for that only single states tell."""
-    from ackfsm import explore
+    from ackfsm.checking import explore
 
     if arguments.engine == "symbolic":
         return functools.partial(explore.explore_with_diagrams, max_memory=arguments.max_memory)

@@ -37,8 +37,8 @@ def add_certificate(commands: Commands) -> None:
 
 
 def _certificate(arguments: argparse.Namespace) -> int:
-    from ackfsm import certificates
-    from ackfsm.views.certificate import certificate_screen
+    from ackfsm.checking import certificates
+    from ackfsm.showing.views.certificate import certificate_screen
 
     if arguments.profile is not None and not is_profile_file(arguments.profile):
         raise InputError("a certificate names its profile; --profile is for the YAML file of one that does not ship")

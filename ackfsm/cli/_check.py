@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ackfsm import explore
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Answer, SmallBound, Witness
 from ackfsm.cli._backend import add_search, search_of
 from ackfsm.cli._check_any import check_any
 from ackfsm.cli._exit_codes import result_code
@@ -24,7 +25,6 @@ from ackfsm.cli._options import (
 )
 from ackfsm.cli._output import emit, progress_line
 from ackfsm.cli._witnesses import Form, add_form, form_of, show
-from ackfsm.explore import Answer, SmallBound, Witness
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 
@@ -104,7 +104,7 @@ def _check(arguments: argparse.Namespace) -> int:
     form = form_of(arguments)
     specification, answer, witnesses = _run_check(arguments)
     if form is None:
-        from ackfsm.views.check import check_screen
+        from ackfsm.showing.views.check import check_screen
 
         tried = _with_small_bounds(arguments, specification, answer)
         confirmed = _of_what_was_confirmed(arguments, specification, answer)

@@ -13,12 +13,12 @@ from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import names_in, query_from
 from ackfsm.cli._output import emit, is_standard_output, progress_line, write_then_report, written_lines
 from ackfsm.cli._witnesses import form_of, show
-from ackfsm.files import check_place
+from ackfsm.support.files import check_place
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
-    from ackfsm.unbounded import Decision
+    from ackfsm.checking.unbounded import Decision
 
 __all__ = ["check_any"]
 
@@ -30,7 +30,7 @@ def check_any(arguments: argparse.Namespace) -> int:
     """
     for option, remedy in _not_for_any(arguments):
         raise InputError(f"{option} is not for --messages any; {remedy}, or say how many messages")
-    from ackfsm import unbounded
+    from ackfsm.checking import unbounded
 
     certificate: Path | None = arguments.certificate
     form = form_of(arguments)
@@ -66,7 +66,7 @@ def check_any(arguments: argparse.Namespace) -> int:
 
 
 def _written(certificate: Path | None, decision: Decision) -> list[Path]:
-    from ackfsm.certificates import write_certificate
+    from ackfsm.checking.certificates import write_certificate
 
     if certificate is None:
         return []
@@ -77,7 +77,7 @@ def _written(certificate: Path | None, decision: Decision) -> list[Path]:
 def _report(
     arguments: argparse.Namespace, specification: Specification, decision: Decision, written: Sequence[Path]
 ) -> None:
-    from ackfsm.views.decision import decision_screen
+    from ackfsm.showing.views.decision import decision_screen
 
     files = {"written": list(map(str, written))} if written else {}
     screen = decision_screen(decision, specification, arguments.api)

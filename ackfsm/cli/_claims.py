@@ -10,7 +10,7 @@ from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import Commands, add_jobs, add_page_form, at_least, command
 from ackfsm.cli._output import emit, hand_out, progress_bars
-from ackfsm.files import make_folder
+from ackfsm.support.files import make_folder
 from ackfsm.terms import InputError
 
 __all__ = ["add_claims"]
@@ -51,8 +51,8 @@ def add_claims(commands: Commands) -> None:
 
 
 def _claims(arguments: argparse.Namespace) -> int:
-    from ackfsm import claims
-    from ackfsm.views.claims import claims_screen
+    from ackfsm.showing.views.claims import claims_screen
+    from ackfsm.surveys import claims
 
     if arguments.seeds or arguments.output is not None or arguments.form is not None:
         return _seeds(arguments)
@@ -78,9 +78,9 @@ def _claims(arguments: argparse.Namespace) -> int:
 
 
 def _seeds(arguments: argparse.Namespace) -> int:
-    from ackfsm import claims
-    from ackfsm.views.page import page_screen
-    from ackfsm.views.seeds import seeds_json, seeds_page
+    from ackfsm.showing.views.page import page_screen
+    from ackfsm.showing.views.seeds import seeds_json, seeds_page
+    from ackfsm.surveys import claims
 
     if not arguments.seeds:
         option = "--output" if arguments.output is not None else "--as"

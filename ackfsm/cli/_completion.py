@@ -78,7 +78,7 @@ def _settings(prefix: str, **_: Any) -> list[str]:
 
 def _dimensions(prefix: str, **more: Any) -> list[str]:
     """The options that can be swept, and what :func:`_settings` offers."""
-    from ackfsm.timing import SWEPT_OPTIONS
+    from ackfsm.rates.timing import SWEPT_OPTIONS
 
     return [*(f"{option}=" for option in SWEPT_OPTIONS), *_settings(prefix, **more)]
 
@@ -86,7 +86,7 @@ def _dimensions(prefix: str, **more: Any) -> list[str]:
 def _spreads(prefix: str, **_: Any) -> list[str]:
     """Times, then how each can be spread."""
     from ackfsm.cli._simulate import SPREADS
-    from ackfsm.timing import SPREAD_TIMES
+    from ackfsm.rates.timing import SPREAD_TIMES
 
     name, equals, _how = prefix.partition("=")
     return [f"{name}={how}" for how in SPREADS] if equals else [f"{each}=" for each in SPREAD_TIMES]
@@ -113,7 +113,8 @@ def _profile() -> ProfileTable | None:
 
 
 def _claims(**_: Any) -> list[str]:
-    from ackfsm import claims, tables
+    from ackfsm import tables
+    from ackfsm.surveys import claims
 
     return [claim.id for claim in claims.read(tables.load())]
 
@@ -139,7 +140,7 @@ def _machines(**_: Any) -> list[str]:
 
 def _lookup(**_: Any) -> list[str]:
     from ackfsm import tables
-    from ackfsm.lookup import Lookup
+    from ackfsm.tables.lookup import Lookup
 
     return [word for word in Lookup(tables.load()).words() if " " not in word]
 
@@ -150,19 +151,19 @@ def _interfaces(**_: Any) -> list[str]:
 
 
 def _reports(**_: Any) -> list[str]:
-    from ackfsm.views.reports import ReportFormat
+    from ackfsm.showing.views.reports import ReportFormat
 
     return [each.value for each in ReportFormat]
 
 
 def _drawings(**_: Any) -> list[str]:
-    from ackfsm.draw import Format
+    from ackfsm.showing.draw import Format
 
     return [each.value for each in Format]
 
 
 def _exports(**_: Any) -> list[str]:
-    from ackfsm.export import Format
+    from ackfsm.checking.export import Format
 
     return [each.value for each in Format]
 

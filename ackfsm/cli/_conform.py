@@ -14,7 +14,7 @@ from ackfsm.terms import AckMode, Fault, InputError, Verdict
 from ackfsm.text import meant, quoted
 
 if TYPE_CHECKING:
-    from ackfsm.conform import Report
+    from ackfsm.driving.conform import Report
 
 __all__ = ["add_conform"]
 
@@ -99,8 +99,8 @@ def _words(option: str, kind: type[_Word], values: list[str]) -> list[_Word]:
 
 
 def _conform(arguments: argparse.Namespace) -> int:
-    from ackfsm import conform
-    from ackfsm.views.conform import conform_screen
+    from ackfsm.driving import conform
+    from ackfsm.showing.views.conform import conform_screen
 
     limits = conform.Limits(
         runs=arguments.runs,

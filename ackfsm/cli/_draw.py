@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_configuration, add_output_form, command, format_of, settings_of, tables_of
 from ackfsm.cli._output import emit, emit_folder, is_standard_output, print_file, print_json, progress_line
-from ackfsm.files import check_place, make_folder, write_file
+from ackfsm.support.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
-    from ackfsm import draw
+    from ackfsm.showing import draw
 
 __all__ = ["add_draw"]
 
@@ -41,7 +41,7 @@ def add_draw(commands: Commands) -> None:
 
 
 def _draw(arguments: argparse.Namespace) -> int:
-    from ackfsm import draw
+    from ackfsm.showing import draw
 
     specification = tables_of(arguments)
     configured = arguments.profile is not None or arguments.api is not None or bool(arguments.settings)
@@ -70,7 +70,7 @@ def _draw(arguments: argparse.Namespace) -> int:
         else:
             drawing = draw.draw(specification, arguments.machine, form, configuration)
     if as_screen:
-        from ackfsm.views.page import page_screen
+        from ackfsm.showing.views.page import page_screen
 
         emit(arguments, None, lambda: page_screen(str(drawing)))
     else:

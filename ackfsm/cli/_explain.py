@@ -27,7 +27,7 @@ from ackfsm.cli._output import (
     written_lines,
 )
 from ackfsm.cli._verify import configuration_of, faults_of, skew_of, typed_options
-from ackfsm.files import check_place, leads_out, write_files
+from ackfsm.support.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.text import meant, quoted, shown
@@ -35,8 +35,8 @@ from ackfsm.text import meant, quoted, shown
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ackfsm import draw
-    from ackfsm.views.history import Stories, Story
+    from ackfsm.showing import draw
+    from ackfsm.showing.views.history import Stories, Story
 
 __all__ = ["add_explain"]
 
@@ -212,7 +212,7 @@ def _output(arguments: argparse.Namespace) -> Path | None:
 
 def _stories(arguments: argparse.Namespace, specification: Specification) -> Stories:
     from ackfsm import verify
-    from ackfsm.views.history import stories_of
+    from ackfsm.showing.views.history import stories_of
 
     path = arguments.history
     with importing(arguments) as imported, progress_line("reading"):
@@ -263,7 +263,7 @@ class _Told:
             return self.text()
         if form is _Form.JSON or self._diagram is None:
             return f"{json.dumps(self.document(), indent=2)}\n"
-        from ackfsm import draw
+        from ackfsm.showing import draw
 
         diagram = self._diagram()
         if form is _Form.SVG:
@@ -272,10 +272,10 @@ class _Told:
 
 
 def _of_story(arguments: argparse.Namespace, specification: Specification, story: Story) -> _Told:
-    from ackfsm.views import story as view
+    from ackfsm.showing.views import story as view
 
     def diagram() -> draw.SequenceDiagram:
-        from ackfsm import draw
+        from ackfsm.showing import draw
 
         return draw.story_diagram(specification, story)
 
@@ -290,7 +290,7 @@ def _of_story(arguments: argparse.Namespace, specification: Specification, story
 
 def _next(arguments: argparse.Namespace, story: Story) -> list[list[str]]:
     """What can be typed next: what was open when it went wrong."""
-    from ackfsm.views.story_words import story_clock
+    from ackfsm.showing.views.story_words import story_clock
 
     wrong = next((each for each in story.moments if each.impossible), None)
     if wrong is None:
@@ -304,8 +304,8 @@ def _typed(arguments: argparse.Namespace) -> list[str]:
 
 
 def _around(arguments: argparse.Namespace, form: _Form, stories: Stories) -> int:
-    from ackfsm.views import story as view
-    from ackfsm.views.times import Clock
+    from ackfsm.showing.views import story as view
+    from ackfsm.showing.views.times import Clock
 
     clock = Clock(stories.begun)
     around = stories.at(clock.parsed(arguments.at, stories.ended))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ackfsm import export
+from ackfsm.checking import export
+from ackfsm.checking.export import Format
+from ackfsm.checking.network import compose
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_bounds, add_configuration, add_output_form, command, format_of, query_from
 from ackfsm.cli._output import is_standard_output, print_file, print_json, progress_line
-from ackfsm.export import Format
-from ackfsm.files import check_place, write_files
-from ackfsm.network import compose
+from ackfsm.support.files import check_place, write_files
 from ackfsm.terms import InputError
 
 __all__ = ["add_export"]

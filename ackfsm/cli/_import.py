@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import Commands, add_configuration, add_jobs, command, settings_of, tables_of
 from ackfsm.cli._output import emit, hand_out, is_standard_output, progress_line
-from ackfsm.files import check_place
-from ackfsm.importing import FORMATS, Importer, Options, format_named
+from ackfsm.history.importing import FORMATS, Importer, Options, format_named
+from ackfsm.support.files import check_place
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
 if TYPE_CHECKING:
-    from ackfsm.importing.write import Imported
+    from ackfsm.history.importing.write import Imported
 
 __all__ = ["add_format", "add_import", "format_options", "importing"]
 
@@ -99,8 +99,8 @@ def _import(arguments: argparse.Namespace) -> int:
     importer = _importer(arguments)
     if arguments.output is None or is_standard_output(arguments.output):
         raise InputError("name the file that the history goes to: -o history.parquet")
-    from ackfsm.importing.write import form_of, import_history
-    from ackfsm.views.imported import imported_json, imported_screen
+    from ackfsm.history.importing.write import form_of, import_history
+    from ackfsm.showing.views.imported import imported_json, imported_screen
 
     form_of(arguments.output)
     check_place(arguments.output)
@@ -125,7 +125,7 @@ def _guess(arguments: argparse.Namespace) -> int:
     for name, value in (("FORMAT", arguments.format), ("--mapping", arguments.mapping)):
         if value is not None:
             raise InputError(f"--guess proposes a mapping for one file, and needs nothing else; leave {name} out")
-    from ackfsm.importing.guess import guess
+    from ackfsm.history.importing.guess import guess
 
     if arguments.output is not None and not is_standard_output(arguments.output):
         check_place(arguments.output)
@@ -193,7 +193,7 @@ def importing(arguments: argparse.Namespace) -> Iterator[Callable[[str], str]]:
     with tempfile.TemporaryDirectory(prefix="ackfsm-") as folder:
 
         def imported(path: str) -> str:
-            from ackfsm.importing.write import import_history
+            from ackfsm.history.importing.write import import_history
 
             name = "standard-input" if path == _FOREIGN_STANDARD_INPUT else Path(path).name
             output = Path(tempfile.mkdtemp(dir=folder)) / f"{name}.parquet"

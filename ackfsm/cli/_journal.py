@@ -34,8 +34,8 @@ def add_journal(commands: Commands) -> None:
 
 
 def _journal(arguments: argparse.Namespace) -> int:
-    from ackfsm import journal
-    from ackfsm.views.journal import journal_json, journal_screen
+    from ackfsm.engine import journal
+    from ackfsm.showing.views.journal import journal_json, journal_screen
 
     actions = {
         "inspect": journal.inspect_journal,

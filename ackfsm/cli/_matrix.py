@@ -19,7 +19,7 @@ from ackfsm.cli._output import emit, progress_bars, write_then_report, written_l
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
-    from ackfsm.batch import ParallelMap
+    from ackfsm.tables.batch import ParallelMap
 
 __all__ = ["add_matrix"]
 
@@ -60,9 +60,9 @@ def add_matrix(commands: Commands) -> None:
 
 
 def _matrix(arguments: argparse.Namespace) -> int:
-    from ackfsm import matrix
-    from ackfsm.views import matrix_files
-    from ackfsm.views.matrix import matrix_json, matrix_screen
+    from ackfsm.showing.views import matrix_files
+    from ackfsm.showing.views.matrix import matrix_json, matrix_screen
+    from ackfsm.surveys import matrix
 
     if arguments.messages is None and not arguments.pairs:
         raise InputError(

@@ -17,7 +17,7 @@ from ackfsm.text import meant, parse_size, printable, quoted, shown
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-    from ackfsm.network import Bounds
+    from ackfsm.checking.network import Bounds
     from ackfsm.tables import Specification
 
 __all__ = [
@@ -304,7 +304,7 @@ def names_in(options: Sequence[str]) -> list[str]:
 
 def query_from(arguments: argparse.Namespace) -> tuple[Specification, Configuration, Bounds]:
     """The tables, and the configuration and bounds that the options of this module describe."""
-    from ackfsm.network import Bounds
+    from ackfsm.checking.network import Bounds
 
     specification = tables_of(arguments)
     vocabulary = specification.resolve_aliases(arguments.profile, settings_of(arguments, specification))

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TextIO
 
-from ackfsm.files import write_file
+from ackfsm.support.files import write_file
 from ackfsm.terms import HostError
 from ackfsm.text import printable, shown
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
     from rich.text import Text
 
-    from ackfsm.batch import ProgressBar
+    from ackfsm.tables.batch import ProgressBar
 
 __all__ = [
     "console",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ackfsm.cli._output import is_standard_output, progress_line
-from ackfsm.files import check_place
+from ackfsm.support.files import check_place
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -38,8 +38,8 @@ class PictureWanted:
         file = self._arguments.html
         if file is None:
             return
-        from ackfsm.views.history import picture_of
-        from ackfsm.views.picture import Commands, picture_page
+        from ackfsm.showing.views.history import picture_of
+        from ackfsm.showing.views.picture import Commands, picture_page
 
         options, again = self._options, path != "-"
         commands = Commands(
@@ -58,7 +58,7 @@ def picture_wanted(
     """What ``--html`` asks for; ``options`` are those that change how a history is judged, as they would be typed.
 
     Raises :class:`InputError` if there are several histories, if the file is standard output, or one of the ``others``,
-    and as :func:`ackfsm.files.check_place` if it cannot be written.
+    and as :func:`ackfsm.support.files.check_place` if it cannot be written.
     """
     file = arguments.html
     if file is not None:

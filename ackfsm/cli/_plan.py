@@ -7,13 +7,13 @@ import argparse
 from rich.console import Group
 from rich.text import Text
 
-from ackfsm import timing
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_configuration, command, settings_of, tables_of
 from ackfsm.cli._output import emit
 from ackfsm.cli._simulate import add_simulation, check_simulation, simulated, simulated_fault
 from ackfsm.cli._sweep import add_sweep, is_swept, sweep
 from ackfsm.cli._workload import add_workload, workload_of
+from ackfsm.rates import timing
 from ackfsm.terms import InputError
 
 __all__ = ["add_plan"]
@@ -37,7 +37,7 @@ def add_plan(commands: Commands) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> int:
-    from ackfsm.views.plan import plan_json, plan_screen
+    from ackfsm.showing.views.plan import plan_json, plan_screen
 
     spreads = check_simulation(arguments)
     specification = tables_of(arguments)
@@ -60,8 +60,8 @@ def _plan(arguments: argparse.Namespace) -> int:
         Text(f"{size} is {messages} with messages of {work.message_size:,} bytes.") for size, messages in counted.told
     ]
     if arguments.simulate is not None:
-        from ackfsm.views.plan_fault import fault_json, fault_screen
-        from ackfsm.views.plan_simulated import simulation_json, simulation_screen
+        from ackfsm.showing.views.plan_fault import fault_json, fault_screen
+        from ackfsm.showing.views.plan_simulated import simulation_json, simulation_screen
 
         runs = simulated(specification, configuration, work, arguments, spreads)
         told["simulated"] = simulation_json(found, *runs, arguments.seed or 1, spreads)

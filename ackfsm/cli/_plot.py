@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 from rich.text import Text
 
 from ackfsm.cli._output import console
-from ackfsm.files import check_place
+from ackfsm.support.files import check_place
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ackfsm.views.curves import Curves
+    from ackfsm.showing.views.curves import Curves
 
 __all__ = ["check_plot", "plot_files", "plot_on_screen"]
 
@@ -47,7 +47,7 @@ def plot_files(arguments: argparse.Namespace, curves: Curves | None) -> dict[Pat
     """The picture of ``curves`` that is asked for, by its file; none where it is for the screen."""
     if curves is None or arguments.plot in {None, _SCREEN}:
         return {}
-    from ackfsm.views.plot import plotted
+    from ackfsm.showing.views.plot import plotted
 
     path = Path(arguments.plot)
     return {path: plotted(curves, path.suffix[1:])}
@@ -58,7 +58,7 @@ def plot_on_screen(arguments: argparse.Namespace, curves_of: Callable[[], Curves
     asked, screen = arguments.plot == _SCREEN, console()
     if not asked and not screen.is_terminal:
         return
-    from ackfsm.views.text_plot import text_plot
+    from ackfsm.showing.views.text_plot import text_plot
 
     try:
         curves = curves_of()

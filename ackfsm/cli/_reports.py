@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ackfsm.cli._output import is_standard_output
-from ackfsm.files import write_files
+from ackfsm.support.files import write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import AckfsmError, InputError
 from ackfsm.text import meant, quoted
 
 if TYPE_CHECKING:
+    from ackfsm.showing.views.reports import Report, ReportFormat
     from ackfsm.verify import Examination, Result
-    from ackfsm.views.reports import Report, ReportFormat
 
 __all__ = ["Reports", "reports_of"]
 
@@ -45,7 +45,7 @@ class Reports:
     def take(self, number: int, path: str, examination: Examination, result: Result) -> None:
         """Keep what reports tell of the history of this ``number``."""
         if self.wanted:
-            from ackfsm.views.reports import report_of
+            from ackfsm.showing.views.reports import report_of
 
             self._found[number] = report_of(path, result, examination.anomalies(result), self.specification)
 
@@ -54,14 +54,14 @@ class Reports:
     ) -> str | None:
         """Write the files, with those ``beside`` them, all or none, and give what is to be printed.
 
-        Raises as :func:`ackfsm.files.write_file`.
+        Raises as :func:`ackfsm.support.files.write_file`.
 
         Of histories without an answer of their own the last one says why.
         """
         if not self.wanted:
             write_files(beside)
             return None
-        from ackfsm.views.reports import WRITERS, unread_report
+        from ackfsm.showing.views.reports import WRITERS, unread_report
 
         reports = [
             self._found.get(number) or unread_report(path, str(answers[min(number, len(answers) - 1)]))
@@ -79,7 +79,7 @@ def reports_of(options: Sequence[str], specification: Specification, *, json: bo
     """
     if not options:
         return Reports({}, specification)
-    from ackfsm.views.reports import ReportFormat
+    from ackfsm.showing.views.reports import ReportFormat
 
     wanted: dict[ReportFormat, Path] = {}
     for option in options:

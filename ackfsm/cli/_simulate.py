@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from ackfsm import throughput
 from ackfsm.cli._options import at_least
 from ackfsm.cli._output import progress_line
+from ackfsm.rates.timing import SPREAD_TIMES, Spread, Workload
+from ackfsm.support import throughput
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import meant, quoted
-from ackfsm.timing import SPREAD_TIMES, Spread, Workload
 
 if TYPE_CHECKING:
-    from ackfsm.simulation import FaultRun, Simulated
+    from ackfsm.rates.simulation import FaultRun, Simulated
 
 __all__ = ["FAULTS", "SPREADS", "add_simulation", "check_simulation", "simulated", "simulated_fault"]
 
@@ -26,7 +26,7 @@ _MOST: Final = 10_000_000
 _MOST_WITH_FAULT: Final = 100_000
 """Messages that the engine simulates in a minute."""
 FAULTS: Final = ("broker_crash", "broker_kill", "producer_link_loss", "consumer_link_loss")
-"""Those of :data:`ackfsm.simulation.FAULTS`, which needs NumPy to be imported."""
+"""Those of :data:`ackfsm.rates.simulation.FAULTS`, which needs NumPy to be imported."""
 
 
 def add_simulation(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +97,7 @@ def simulated(
 ) -> tuple[Simulated, Simulated]:
     """Two runs: both sides at once, and the consumers when all is sent, so that each side has the broker for itself."""
     from ackfsm.engine.core.model import EngineModel
-    from ackfsm.simulation import simulate
+    from ackfsm.rates.simulation import simulate
 
     model = EngineModel(specification)
     with progress_line(f"simulating {arguments.simulate:,} messages twice, read and processed so far") as progress:
@@ -123,7 +123,7 @@ def simulated_fault(
     spreads: Mapping[str, Spread],
 ) -> FaultRun:
     """The run with a fault.  Raises :class:`InputError` naming the option that is no time or cannot be."""
-    from ackfsm.simulation import simulate_fault
+    from ackfsm.rates.simulation import simulate_fault
 
     at, recovery = _time(arguments.fault_at, "--fault-at"), _time(arguments.recovery or "1s", "--recovery")
     with progress_line("simulating a fault, messages sent so far") as progress:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 
-from ackfsm import timing
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import add_jobs
@@ -25,13 +24,14 @@ from ackfsm.cli._output import (
     written_lines,
 )
 from ackfsm.cli._plot import check_plot, plot_files, plot_on_screen
-from ackfsm.files import check_place, write_files
+from ackfsm.rates import timing
+from ackfsm.support.files import check_place, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
 if TYPE_CHECKING:
-    from ackfsm.views.curves import Curves
+    from ackfsm.showing.views.curves import Curves
 
 __all__ = ["add_sweep", "is_swept", "sweep"]
 
@@ -89,8 +89,8 @@ def sweep(
     arguments: argparse.Namespace, specification: Specification, settings: Mapping[str, object], work: timing.Workload
 ) -> int:
     """Plan every cell.  Raises :class:`InputError` for what is no grid, or where no cell of it can be."""
-    from ackfsm.views.plan_sweep import sweep_json, sweep_screen
-    from ackfsm.views.sweep_curves import curves_of
+    from ackfsm.showing.views.plan_sweep import sweep_json, sweep_screen
+    from ackfsm.showing.views.sweep_curves import curves_of
 
     grid = _grid(arguments, specification, settings, work)
     _check_output(arguments)
@@ -158,7 +158,7 @@ def _rows(arguments: argparse.Namespace, specification: Specification, grid: tim
 
             with progress_line("planning"):
                 return spark.sweep(session, grid, specification)
-    from ackfsm import batch
+    from ackfsm.tables import batch
 
     jobs = arguments.jobs or (1 if len(grid) < _FEW_CELLS else os.cpu_count() or 1)
     task = functools.partial(_task, grid)
@@ -184,9 +184,9 @@ def _written(
 
 def _table(path: Path, grid: timing.Grid, rows: Sequence[timing.Row]) -> bytes:
     if path.suffix == ".csv":
-        from ackfsm.views.plan_sweep import sweep_csv
+        from ackfsm.showing.views.plan_sweep import sweep_csv
 
         return sweep_csv(grid, rows)
-    from ackfsm.timing.table import parquet
+    from ackfsm.rates.timing.table import parquet
 
     return parquet(grid, rows)

@@ -9,7 +9,7 @@ from pathlib import Path
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import Commands, add_jobs, add_page_form, command, tables_of
 from ackfsm.cli._output import emit, emit_folder, print_file, progress_bars
-from ackfsm.files import make_folder, write_folder
+from ackfsm.support.files import make_folder, write_folder
 from ackfsm.terms import InputError, Profile
 
 __all__ = ["add_systems"]
@@ -39,8 +39,8 @@ def add_systems(commands: Commands) -> None:
 
 
 def _systems(arguments: argparse.Namespace) -> int:
-    from ackfsm import matrix
-    from ackfsm.views import systems
+    from ackfsm.showing.views import systems
+    from ackfsm.surveys import matrix
 
     if arguments.profile is not None and arguments.output is not None:
         raise InputError("--output is for the pages of all systems; leave PROFILE out, or leave --output out")
@@ -67,6 +67,6 @@ def _show(arguments: argparse.Namespace, document: object, page: str) -> None:
     if arguments.form is not None and not arguments.json:
         print_file(page)
         return
-    from ackfsm.views.page import page_screen
+    from ackfsm.showing.views.page import page_screen
 
     emit(arguments, document, lambda: page_screen(page))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ackfsm import tables, throughput
+from ackfsm import tables
 from ackfsm.cli._backend import add_backend, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
 from ackfsm.cli._import import add_format, format_options, importing
@@ -19,6 +19,7 @@ from ackfsm.cli._options import Commands, add_configuration, command, names_in, 
 from ackfsm.cli._output import emit, note, print_file, print_text, progress_line, written_lines
 from ackfsm.cli._picture import PictureWanted, picture_wanted
 from ackfsm.cli._reports import Reports, reports_of
+from ackfsm.support import throughput
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted, shown
 
@@ -214,7 +215,7 @@ def _screen(
     """What was found in each history, and the files that were ``written``."""
     from rich.console import Group
 
-    from ackfsm.views.verify import verify_screen
+    from ackfsm.showing.views.verify import verify_screen
 
     typed = ["ackfsm", "explain", *typed_options(arguments, arguments.faults), *format_options(arguments)]
     apart: list[RenderableType] = []

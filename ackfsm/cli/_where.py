@@ -45,10 +45,10 @@ def add_where(commands: Commands) -> None:
 
 
 def _where(arguments: argparse.Namespace) -> int:
-    from ackfsm.lookup import Lookup
-    from ackfsm.views import where
-    from ackfsm.views.index import index_page
-    from ackfsm.views.page import page_screen
+    from ackfsm.showing.views import where
+    from ackfsm.showing.views.index import index_page
+    from ackfsm.showing.views.page import page_screen
+    from ackfsm.tables.lookup import Lookup
 
     lookup = Lookup(tables.load())
     if arguments.word is None:

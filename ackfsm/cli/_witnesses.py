@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ackfsm.checking.explore import Answer, Witness
 from ackfsm.cli._options import format_of
 from ackfsm.cli._output import (
     console,
@@ -22,14 +23,13 @@ from ackfsm.cli._output import (
     write_then_report,
     written_lines,
 )
-from ackfsm.explore import Answer, Witness
-from ackfsm.files import check_place, leads_out, write_files
+from ackfsm.support.files import check_place, leads_out, write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
 from ackfsm.text import meant, quoted
 
 if TYPE_CHECKING:
-    from ackfsm.unbounded import Decision
+    from ackfsm.checking.unbounded import Decision
 
 __all__ = ["Form", "add_form", "form_of", "show"]
 
@@ -172,7 +172,7 @@ def _why_none_of_any(decision: Decision, name: str | None) -> str:
 
 
 def _why_none_of_few(answer: Answer, name: str | None) -> str:
-    from ackfsm.views.check import limit_of
+    from ackfsm.showing.views.check import limit_of
 
     states, anomaly = f"{answer.exploration.states:,} states", name or "any anomaly"
     if not answer.exploration.complete:
@@ -185,7 +185,7 @@ def _print(form: Form, specification: Specification, witnesses: Sequence[Witness
         text = _writer(form)(specification, witnesses)
         (print_text if form is Form.STEPS else print_file)(text)
         return
-    from ackfsm.views.witness import witness_screen
+    from ackfsm.showing.views.witness import witness_screen
 
     for witness in witnesses:
         renderable = witness_screen(specification, witness)
@@ -197,8 +197,9 @@ _Writer: TypeAlias = Callable[[Specification, Sequence[Witness]], str]
 
 
 def _writer(form: Form) -> _Writer:
-    from ackfsm import draw, export
-    from ackfsm.views.witness import witness_text
+    from ackfsm.checking import export
+    from ackfsm.showing import draw
+    from ackfsm.showing.views.witness import witness_text
 
     def drawn(write: Callable[[draw.SequenceDiagram], str]) -> _Writer:
         return lambda tables, some: "\n".join(write(draw.witness_diagram(tables, one)) for one in some)

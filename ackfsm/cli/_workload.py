@@ -1,4 +1,4 @@
-"""The options that say how much is sent over which network: the numbers of :class:`ackfsm.timing.Workload`."""
+"""The options that say how much is sent over which network: the numbers of :class:`ackfsm.rates.timing.Workload`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from ackfsm import throughput, timing
 from ackfsm.cli._options import at_least, size
+from ackfsm.rates import timing
+from ackfsm.support import throughput
 from ackfsm.terms import InputError
 
 __all__ = ["add_workload", "workload_of"]
 
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
-    """The numbers of :class:`ackfsm.timing.Workload`: the network, what takes time, the load."""
+    """The numbers of :class:`ackfsm.rates.timing.Workload`: the network, what takes time, the load."""
     network = parser.add_argument_group("the network")
     network.add_argument("--rtt", metavar="TIME", default="0.25ms", help="the round trip (default: 0.25ms)")
     network.add_argument(

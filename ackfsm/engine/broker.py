@@ -21,8 +21,8 @@ from ackfsm.engine.core.model import EngineModel
 from ackfsm.engine.core.scheduler import AtOnce, Scheduler
 from ackfsm.engine.core.stepper import Observer
 from ackfsm.engine.history import History
+from ackfsm.engine.journal import Journal, MemoryJournal
 from ackfsm.engine.metrics import Metrics, measure
-from ackfsm.journal import Journal, MemoryJournal
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Event
 from ackfsm.terms import AttemptsExhausted, InputError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO, TypeAlias
 
-from ackfsm.history_format import HEADER_KEY, VERSION
+from ackfsm.history.format import HEADER_KEY, VERSION
 from ackfsm.terms import Configuration
 
 __all__ = ["History", "Line"]

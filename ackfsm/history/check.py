@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
-from ackfsm.history_format import (
+from ackfsm.history.format import (
     ACKNOWLEDGE_TIMEOUT,
     ALWAYS,
     NAMED_MESSAGE_SCOPES,

@@ -20,10 +20,10 @@ import numpy as np
 from ackfsm.history.arrays import Codes, Ints
 from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.drift import FAR, Hulls, hulls_of, lines_of, united
+from ackfsm.history.format import Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, number_pairs
 from ackfsm.history.transactions import transactions_told_apart
-from ackfsm.history_format import Event
 from ackfsm.terms import InputError
 
 __all__ = [

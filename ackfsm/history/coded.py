@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, NAMED, Encoded, event_code
+from ackfsm.history.format import ACKNOWLEDGE_TIMEOUT, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, TELLERS, VOCABULARY
 from ackfsm.history.gathered import ReadLines, beyond, dictionary, numbered_again
 from ackfsm.history.parquet import whole_rows
 from ackfsm.history.victims import FAULT_EVENTS
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, TELLERS, VOCABULARY
 
 __all__ = ["CODED", "Coded", "encoded", "read_rows", "uncertain"]
 

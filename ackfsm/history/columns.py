@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Codes, Ints
 from ackfsm.history.check import codes
-from ackfsm.history_format import EVENTS, VOCABULARY, Event
+from ackfsm.history.format import EVENTS, VOCABULARY, Event
 from ackfsm.terms import Fault
 
 __all__ = ["ABSENT", "NAMED", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode", "event_code"]

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from ackfsm.history import kernel
 from ackfsm.history.arrays import Codes, Mask
 from ackfsm.history.columns import ABSENT, Encoded, concatenated, encode, event_code
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.history.lines import REPORTED, Parsed, ParseError
 from ackfsm.history.victims import NamedVictim, named_victims
-from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import AckScope
 
 __all__ = ["SEEN_AT_REST", "Gathered", "ReadLines", "Remark", "beyond", "dictionary", "numbered_again"]

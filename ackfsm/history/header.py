@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from ackfsm.files import cannot_read
-from ackfsm.history_format import HEADER_KEY, SHOWABLE, VERSION
+from ackfsm.history.format import HEADER_KEY, SHOWABLE, VERSION
+from ackfsm.support.files import cannot_read
 from ackfsm.terms import InputError, parse_value
 from ackfsm.text import quoted, shown
 

@@ -14,9 +14,9 @@ import pyarrow as pa  # noqa: TC002 - it is there wherever this module is
 
 from ackfsm.history.arrays import Codes, Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.history.joins import NEVER, NONE, at, distinct_pairs, first_covering, last_before, number_pairs
 from ackfsm.history.victims import FAULT_EVENTS, FaultLine, Outages, fault_lines, hits, outages_of
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope, Fault
 
 __all__ = ["OUTCOMES", "Index", "Quiescence", "Sends"]

@@ -20,7 +20,7 @@ import pyarrow.json
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.check import check
-from ackfsm.history_format import FIELDS, HEADER_KEY, Kind
+from ackfsm.history.format import FIELDS, HEADER_KEY, Kind
 from ackfsm.text import shown
 
 __all__ = ["ARROW", "REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]

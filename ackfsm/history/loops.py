@@ -23,7 +23,7 @@ class compiled:  # noqa: N801 - it is a decorator
     @functools.cached_property
     def made(self) -> Any:
         """The function as Numba has it."""
-        from ackfsm.numba_cache import compiled as compile_now
+        from ackfsm.support.numba_cache import compiled as compile_now
 
         names = self.function.__globals__
         called = {name: names[name] for name in self.function.__code__.co_names if name in names}

@@ -15,7 +15,6 @@ from typing import IO, Final, TypeVar
 
 import pyarrow as pa
 
-from ackfsm.files import cannot_read
 from ackfsm.history.gathered import ReadLines
 from ackfsm.history.header import Header, header_of_line
 from ackfsm.history.lines import Parsed, parse_block
@@ -23,6 +22,7 @@ from ackfsm.history.parquet import parquet_header, parse_parquet
 from ackfsm.history.plain_lines import read_lines
 from ackfsm.history.scan import Text
 from ackfsm.history.source import Form, Source
+from ackfsm.support.files import cannot_read
 from ackfsm.terms import AckfsmError, InputError
 
 __all__ = ["BLOCK", "LONGEST_LINE", "Part", "endless", "input_errors", "opened"]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from ackfsm.history.arrays import Ints
+from ackfsm.history.format import ALWAYS, FIELDS, Kind
 from ackfsm.history.header import Header, header_of_metadata
 from ackfsm.history.lines import ARROW, SCHEMA, Parsed, drop_invalid
-from ackfsm.history_format import ALWAYS, FIELDS, Kind
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:

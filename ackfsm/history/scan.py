@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from ackfsm.history.format import FIELDS, Kind
 from ackfsm.history.kernel import mix
 from ackfsm.history.loops import compiled
-from ackfsm.history_format import FIELDS, Kind
 
 __all__ = ["CODED", "NOT_PLAIN", "Text", "copy_names", "scan"]
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
 
-from ackfsm.files import cannot_read
+from ackfsm.support.files import cannot_read
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.format import BROKER, VOCABULARY, Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, at, first_covering, last_before
-from ackfsm.history_format import BROKER, VOCABULARY, Event
 from ackfsm.terms import AckScope
 
 __all__ = ["spelled_out"]

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.format import Event
 from ackfsm.history.joins import number_pairs
-from ackfsm.history_format import Event
 
 __all__ = ["transactions_told_apart"]
 

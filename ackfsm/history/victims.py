@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.format import EVENTS, TELLERS, VOCABULARY, Event
 from ackfsm.history.joins import distinct_pairs
-from ackfsm.history_format import EVENTS, TELLERS, VOCABULARY, Event
 from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, Final, TypeAlias
 
-from ackfsm.history_format import Event, Outcome
+from ackfsm.history.format import Event, Outcome
 from ackfsm.recorder.lines import RecordingError, error_text
 from ackfsm.recorder.recorder import Recorder, Rejects, Sending
 from ackfsm.terms import AckScope, DeliveryMode

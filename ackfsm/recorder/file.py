@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ackfsm.history_format import HEADER_KEY, VERSION
+from ackfsm.history.format import HEADER_KEY, VERSION
 from ackfsm.recorder.clock import Clock
 from ackfsm.recorder.lines import RecordingError
 from ackfsm.terms import HostError

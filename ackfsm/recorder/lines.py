@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from ackfsm.history_format import (
+from ackfsm.history.format import (
     ACKNOWLEDGE_TIMEOUT,
     ALWAYS,
     FIELDS,

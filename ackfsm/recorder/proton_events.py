@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ackfsm.history_format import Outcome
+from ackfsm.history.format import Outcome
 from ackfsm.recorder.channels import ChannelBook, new_message_id
 from ackfsm.recorder.clients import Wrapped, client, expect
 from ackfsm.recorder.lines import RecordingError

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
-from ackfsm.history_format import TELLERS, Event
+from ackfsm.history.format import TELLERS, Event
 from ackfsm.recorder.file import HistoryFile
 from ackfsm.recorder.lines import RecordingError, encoded, error_text
 from ackfsm.terms import AckScope, parse_value

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any, Final, TypeAlias
 
-from ackfsm.history_format import Event
+from ackfsm.history.format import Event
 from ackfsm.recorder.channels import new_message_id
 from ackfsm.recorder.clients import Wrapped, client, expect
 from ackfsm.recorder.lines import RecordingError, error_text

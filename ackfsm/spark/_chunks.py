@@ -17,8 +17,14 @@ from typing import Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.explore import PackedNetwork
-from ackfsm.explore.search.distributed import States, StateSet, SuccessorWorker, lexicographic_min, state_hashes
+from ackfsm.checking.explore import PackedNetwork
+from ackfsm.checking.explore.search.distributed import (
+    States,
+    StateSet,
+    SuccessorWorker,
+    lexicographic_min,
+    state_hashes,
+)
 from ackfsm.spark._levels import METADATA, MIXED, known_states, states_in
 
 __all__ = [

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - Spark is there wherever this module is
 
-from ackfsm.explore import Exploration, Origin, SearchEngine, Slicer, successors_by_tables
-from ackfsm.explore.search.distributed import event_between
-from ackfsm.network import Network, NetworkEvent
+from ackfsm.checking.explore import Exploration, Origin, SearchEngine, Slicer, successors_by_tables
+from ackfsm.checking.explore.search.distributed import event_between
+from ackfsm.checking.network import Network, NetworkEvent
 from ackfsm.spark._chunks import (
     DDL,
     SCHEMA,
@@ -73,7 +73,7 @@ def explore(  # noqa: PLR0913 - as the search in one process, and where to keep 
         small: levels with fewer states are expanded by this process.
 
     Returns:
-        as :func:`ackfsm.explore.explore`; a witness is as short, but may be another one.
+        as :func:`ackfsm.checking.explore.explore`; a witness is as short, but may be another one.
 
     Raises:
         DefectError: the tables say otherwise than the search that was to say "all of them".

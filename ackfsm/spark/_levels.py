@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ackfsm.explore.search.distributed import States
+from ackfsm.checking.explore.search.distributed import States
 from ackfsm.terms import InputError
 
 __all__ = ["METADATA", "MIXED", "Level", "Levels", "first_of", "known_states", "states_in"]

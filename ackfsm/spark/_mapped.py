@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this module is
 
+from ackfsm.history.importing.convert import convert
+from ackfsm.history.importing.mapping import Mapped, read_mapping
 from ackfsm.history.lines import SCHEMA
-from ackfsm.importing.convert import convert
-from ackfsm.importing.mapping import Mapped, read_mapping
 from ackfsm.spark._tables import HISTORY_SCHEMA
 from ackfsm.terms import InputError
 from ackfsm.text import quoted

@@ -16,9 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this module is
 
-from ackfsm import files, tables, throughput
+from ackfsm import tables
 from ackfsm.spark._batches import batched
 from ackfsm.spark._tables import columns_read, configured, not_here
+from ackfsm.support import files, throughput
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import shown
 from ackfsm.verify import Configurations

@@ -38,7 +38,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ackfsm.files import is_of_the_machine
+from ackfsm.support.files import is_of_the_machine
 from ackfsm.terms import HostError, InputError
 
 __all__ = ["session"]

@@ -9,12 +9,12 @@ import pyarrow as pa  # noqa: TC002 - as Spark is
 from pyspark.sql import DataFrame, SparkSession  # noqa: TC002 - Spark is there wherever this module is
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ackfsm.batch import loader
+from ackfsm.rates.timing import Grid, Row, plan_cells
+from ackfsm.rates.timing.table import SCHEMA, batch_of, rows_of
 from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.tables import Specification
+from ackfsm.tables.batch import loader
 from ackfsm.terms import InputError
-from ackfsm.timing import Grid, Row, plan_cells
-from ackfsm.timing.table import SCHEMA, batch_of, rows_of
 
 __all__ = ["SWEEP_SCHEMA", "sweep", "swept"]
 
@@ -22,7 +22,7 @@ _CELLS_A_TASK: Final = 1_000
 _MOST_TASKS: Final = 200
 
 SWEEP_SCHEMA: Final = from_arrow_schema(SCHEMA)
-"""The columns of a sweep, those of :class:`ackfsm.timing.Row`."""
+"""The columns of a sweep, those of :class:`ackfsm.rates.timing.Row`."""
 
 
 def swept(cells: DataFrame, grid: Grid, specification: Specification) -> DataFrame:

@@ -19,10 +19,10 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from ackfsm import tables
 from ackfsm.history.coded import read_rows
+from ackfsm.history.format import FIELDS, SHOWABLE, Kind
 from ackfsm.history.gathered import ReadLines
 from ackfsm.history.lines import REPORTED, SCHEMA, Parsed
 from ackfsm.history.parquet import columns_of
-from ackfsm.history_format import FIELDS, SHOWABLE, Kind
 from ackfsm.spark._errors import rows_of, spark_errors_translated
 from ackfsm.spark._examine import Folded, fold_some
 from ackfsm.tables import Specification

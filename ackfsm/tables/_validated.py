@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 
 from ackfsm import terms, text
-from ackfsm.files import write_file
+from ackfsm.support.files import write_file
 from ackfsm.tables._conditions import ALWAYS
 
 if TYPE_CHECKING:

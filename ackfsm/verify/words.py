@@ -1,7 +1,7 @@
 """The words of verdicts, each in one place: what findings, reasons, screens, stories, reports and pages say alike.
 
 What is decided is decided elsewhere; nothing but words comes from here.  Sentences about findings are in
-``findings/reasons.py``, those about a whole verdict in ``ackfsm/views/verdict_words.py``.
+``findings/reasons.py``, those about a whole verdict in ``ackfsm/showing/views/verdict_words.py``.
 """
 
 from __future__ import annotations

@@ -11,12 +11,15 @@ from typing import Any
 
 import pytest
 
-from ackfsm import advice, explore, matrix, tables, timing
-from ackfsm.advice import AnswerCache, Candidate, Request
-from ackfsm.network import Bounds, compose, observers_of
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, compose, observers_of
+from ackfsm.rates import timing
+from ackfsm.rates.timing import Workload
+from ackfsm.surveys import advice, matrix
+from ackfsm.surveys.advice import AnswerCache, Candidate, Request
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, InputError, SpecError
-from ackfsm.timing import Workload
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
 NETWORK = Workload(rtt=Fraction(2, 1000), bandwidth=Fraction(10**9), bandwidth_back=Fraction(10**9), message_size=4096)
@@ -180,7 +183,7 @@ def _searching(patch: pytest.MonkeyPatch) -> list[int]:
         made.append(found.states)
         return found
 
-    patch.setattr("ackfsm.advice._answers._search", counted)
+    patch.setattr("ackfsm.surveys.advice._answers._search", counted)
     return made
 
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from ackfsm import advice, cli
-from ackfsm.advice import AnswerCache
+from ackfsm import cli
+from ackfsm.surveys import advice
+from ackfsm.surveys.advice import AnswerCache
 from ackfsm.terms import AckMode
 from model_tests.support import described
 from model_tests.support.tables import shipped
@@ -24,7 +25,8 @@ def test_the_first_proposal_is_the_expected_one(
 ) -> None:
     monkeypatch.setattr("ackfsm.tables.load", shipped)
     monkeypatch.setattr(
-        "ackfsm.advice.AnswerCache", lambda specification: AnswerCache(specification, tmp_path / "answers.sqlite")
+        "ackfsm.surveys.advice.AnswerCache",
+        lambda specification: AnswerCache(specification, tmp_path / "answers.sqlite"),
     )
     code = cli.main([*described.command(need), "--most", "1", "--jobs", "1", "--json"])
     answer = json.loads(capsys.readouterr().out)

@@ -19,9 +19,10 @@ import yaml
 from pika.adapters.blocking_connection import BlockingChannel
 from pika.channel import Channel
 
-from ackfsm import matrix, tables
-from ackfsm.advice import CANNOT, UNSAID, Snippet, Snippets, snippets_of
+from ackfsm import tables
 from ackfsm.cli._options import settings_of
+from ackfsm.surveys import matrix
+from ackfsm.surveys.advice import CANNOT, UNSAID, Snippet, Snippets, snippets_of
 from ackfsm.tables import Document, Specification, read_form
 from ackfsm.terms import Configuration, InputError, Profile, SpecError
 from model_tests.support.maven import ARTEMIS, compiled, jars_of
@@ -520,7 +521,7 @@ def test_a_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
         read.append(name)
         return read_form(name, form, directory)
 
-    monkeypatch.setattr("ackfsm.advice._snippets.read_form", counting)
+    monkeypatch.setattr("ackfsm.surveys.advice._snippets.read_form", counting)
     book = Snippets(shipped())
     for _ in range(3):
         book.of(shipped().configure("artemis"))

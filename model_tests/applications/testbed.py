@@ -23,7 +23,7 @@ from ackfsm.engine import (
 )
 from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import BoundEvent
-from ackfsm.journal import Crashable
+from ackfsm.engine.journal import Crashable
 from ackfsm.terms import AttemptsExhausted, Configuration, DeliveryCountFrom
 from model_tests.applications import programs
 from model_tests.applications.books import Books

@@ -26,7 +26,7 @@ from typing import Any
 
 from ackfsm import tables
 from ackfsm.engine import Broker
-from ackfsm.journal import FileJournal, Journal, MemoryJournal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, MemoryJournal, SqliteJournal
 
 __all__ = ["SIDES", "Size", "growth", "main", "on_disk", "throughput"]
 

@@ -23,9 +23,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ackfsm import explore, tables
-from ackfsm.explore import SearchOptions, Slicer, explore_packed
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.explore import SearchOptions, Slicer, explore_packed
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Fault
 from model_tests.benchmarks.rivals import SPIN_DEPTH, has_spin, has_tlc, spin_verifier, tlc_command
 

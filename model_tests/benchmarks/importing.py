@@ -22,8 +22,8 @@ import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from ackfsm.importing import Options, Problems, format_named
-from ackfsm.importing.write import import_history
+from ackfsm.history.importing import Options, Problems, format_named
+from ackfsm.history.importing.write import import_history
 
 __all__ = ["main", "write_table"]
 

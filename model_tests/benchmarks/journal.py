@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
-from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 
 __all__ = ["main", "recovery", "stored"]
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ackfsm import tables
-from ackfsm.explore import Slicer, SymbolicOptions, explore_symbolically
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking.explore import Slicer, SymbolicOptions, explore_symbolically
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Fault
 from model_tests.benchmarks.rivals import SPIN_DEPTH, has_spin, has_tlc, spin_verifier, tlc_command
 
@@ -68,7 +68,7 @@ def system(messages: int) -> Network:
 
 _OURS = """
 import sys
-from ackfsm.explore import SearchOptions, SymbolicOptions, explore, explore_symbolically
+from ackfsm.checking.explore import SearchOptions, SymbolicOptions, explore, explore_symbolically
 from model_tests.benchmarks.messages import system
 network = system(int(sys.argv[2]))
 if sys.argv[1] == "symbolic":

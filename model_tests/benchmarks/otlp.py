@@ -18,9 +18,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ackfsm.importing import Options, Problems, format_named
-from ackfsm.importing.otlp_json import spans_of
-from ackfsm.importing.write import import_history
+from ackfsm.history.importing import Options, Problems, format_named
+from ackfsm.history.importing.otlp_json import spans_of
+from ackfsm.history.importing.write import import_history
 
 __all__ = ["main"]
 

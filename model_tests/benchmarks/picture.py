@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ackfsm import tables, verify
-from ackfsm.views.history import picture_of
-from ackfsm.views.picture import Commands, picture_page
+from ackfsm.showing.views.history import picture_of
+from ackfsm.showing.views.picture import Commands, picture_page
 from model_tests.support.browser import browser, opened
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 

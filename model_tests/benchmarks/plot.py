@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from ackfsm.views.curves import Axis, Curve, Curves
-from ackfsm.views.plot import plotted
+from ackfsm.showing.views.curves import Axis, Curve, Curves
+from ackfsm.showing.views.plot import plotted
 
 __all__ = ["drawn", "scattered", "slope"]
 

@@ -7,8 +7,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from ackfsm.export import promela, tla, tla_configuration
-from ackfsm.network import Network
+from ackfsm.checking.export import promela, tla, tla_configuration
+from ackfsm.checking.network import Network
 
 __all__ = ["SPIN_DEPTH", "has_spin", "has_tlc", "spin_verifier", "tlc_command"]
 

@@ -22,8 +22,8 @@ import simpy
 
 from ackfsm import tables
 from ackfsm.engine.core.model import EngineModel
-from ackfsm.simulation import simulate
-from ackfsm.timing import Workload
+from ackfsm.rates.simulation import simulate
+from ackfsm.rates.timing import Workload
 
 __all__ = ["Found", "by_simpy", "main"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ackfsm.certificates import Certificate
+from ackfsm.checking.certificates import Certificate
+from ackfsm.checking.unbounded import Decision
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
-from ackfsm.unbounded import Decision
 from model_tests import certified_matrix
 from model_tests.any_number import configurations_of_matrix
 

@@ -14,12 +14,12 @@ import pytest
 
 import ackfsm
 from ackfsm import cli
-from ackfsm.certificates import Certificate, Way, read_certificate, write_certificate
-from ackfsm.certificates import Level as CheckedLevel
-from ackfsm.certificates._format import packed, unpacked
+from ackfsm.checking.certificates import Certificate, Way, read_certificate, write_certificate
+from ackfsm.checking.certificates import Level as CheckedLevel
+from ackfsm.checking.certificates._format import packed, unpacked
+from ackfsm.checking.unbounded import Level
 from ackfsm.tables import format_value
 from ackfsm.terms import InputError
-from ackfsm.unbounded import Level
 from model_tests.support.checker.certified import certified
 from model_tests.support.tables import shipped
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.certificates import Certificate, Invariant, Level
-from ackfsm.certificates._format import packed, unpacked
-from ackfsm.network import Bounds
+from ackfsm.checking import explore
+from ackfsm.checking.certificates import Certificate, Invariant, Level
+from ackfsm.checking.certificates._format import packed, unpacked
+from ackfsm.checking.network import Bounds
+from ackfsm.checking.unbounded import Level as SearchLevel
+from ackfsm.checking.unbounded import _followed
+from ackfsm.checking.unbounded._columns import Watcher
+from ackfsm.checking.unbounded._tables import Role, Table
 from ackfsm.terms import Anomaly
-from ackfsm.unbounded import Level as SearchLevel
-from ackfsm.unbounded import _followed
-from ackfsm.unbounded._columns import Watcher
-from ackfsm.unbounded._tables import Role, Table
 from model_tests import mutants
 from model_tests.support.checker.certified import FEW, certified, verified
 from model_tests.support.tables import shipped

@@ -14,33 +14,33 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ackfsm.certificates import Certificate, _verify
-from ackfsm.certificates._delayed import _delayed
-from ackfsm.certificates._followed import followed_system
-from ackfsm.certificates._related import RelatedRest as CheckedRest
-from ackfsm.certificates._rest import Rest
-from ackfsm.certificates._system import Part, Question, System
-from ackfsm.certificates._views import ChecksError
-from ackfsm.certificates._views import Views as CheckedViews
-from ackfsm.certificates._watching import Products, brought_about_by_others
-from ackfsm.certificates._words import Letter, can_rest
-from ackfsm.network import observers_of
+from ackfsm.checking.certificates import Certificate, _verify
+from ackfsm.checking.certificates._delayed import _delayed
+from ackfsm.checking.certificates._followed import followed_system
+from ackfsm.checking.certificates._related import RelatedRest as CheckedRest
+from ackfsm.checking.certificates._rest import Rest
+from ackfsm.checking.certificates._system import Part, Question, System
+from ackfsm.checking.certificates._views import ChecksError
+from ackfsm.checking.certificates._views import Views as CheckedViews
+from ackfsm.checking.certificates._watching import Products, brought_about_by_others
+from ackfsm.checking.certificates._words import Letter, can_rest
+from ackfsm.checking.network import observers_of
+from ackfsm.checking.unbounded import Level, _compiled, _examined, _prove, _rest, _views
+from ackfsm.checking.unbounded._causes import Causes
+from ackfsm.checking.unbounded._certify import invariant_of
+from ackfsm.checking.unbounded._columns import Scope, system_of, watchers_of
+from ackfsm.checking.unbounded._columns import System as SearchedSystem
+from ackfsm.checking.unbounded._families import Family
+from ackfsm.checking.unbounded._followed import can_be_followed
+from ackfsm.checking.unbounded._followed import followed as searched_followed
+from ackfsm.checking.unbounded._ghosts import delayed_ghost
+from ackfsm.checking.unbounded._localize import everything
+from ackfsm.checking.unbounded._related import Known, RelatedRest, halves_of
+from ackfsm.checking.unbounded._steps import Spaces, steps_of
+from ackfsm.checking.unbounded._tables import Table
+from ackfsm.checking.unbounded._watching import watched
 from ackfsm.tables import Counter, EventRef, Machine
 from ackfsm.terms import Fault, Profile
-from ackfsm.unbounded import Level, _compiled, _examined, _prove, _rest, _views
-from ackfsm.unbounded._causes import Causes
-from ackfsm.unbounded._certify import invariant_of
-from ackfsm.unbounded._columns import Scope, system_of, watchers_of
-from ackfsm.unbounded._columns import System as SearchedSystem
-from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._followed import can_be_followed
-from ackfsm.unbounded._followed import followed as searched_followed
-from ackfsm.unbounded._ghosts import delayed_ghost
-from ackfsm.unbounded._localize import everything
-from ackfsm.unbounded._related import Known, RelatedRest, halves_of
-from ackfsm.unbounded._steps import Spaces, steps_of
-from ackfsm.unbounded._tables import Table
-from ackfsm.unbounded._watching import watched
 from model_tests.support.checker.certified import FEW, certified, claiming, verified
 from model_tests.support.checker.projected import fading, wary
 from model_tests.support.tables import row as table_row
@@ -52,7 +52,7 @@ Patch = pytest.MonkeyPatch
 def test_the_verifier_loads_nothing_of_the_search() -> None:
     """Neither the search that made the certificate, nor any other, nor arrays."""
     program = (
-        "import sys, ackfsm.certificates; of_search = ('ackfsm.unbounded', 'ackfsm.explore', 'numpy', 'numba'); "
+        "import sys, ackfsm.checking.certificates; of_search = ('ackfsm.checking.unbounded', 'ackfsm.checking.explore', 'numpy', 'numba'); "
         "print([name for name in sys.modules if name.startswith(of_search)])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -213,7 +213,7 @@ def test_a_word_is_found_exactly_where_one_of_six_letters_at_most_is_at_rest() -
 
 
 def test_only_events_of_others_lead_into_states_that_have_a_cause() -> None:
-    from ackfsm.certificates._system import Role
+    from ackfsm.checking.certificates._system import Role
 
     own, other, system = (Role.OWN, 0), (Role.EARLIER, 0), (Role.SYSTEM, 1)
     moves = {own: ((0,), (2,), (3,), (3,)), other: ((1,), (1,), (2,), (3,))}

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from ackfsm.certificates import Certificate, Invariant, Level, Way, _words
-from ackfsm.certificates._system import LOST, Event, Question, Role
-from ackfsm.certificates._verify import _Check
-from ackfsm.network import observers_of
+from ackfsm.checking.certificates import Certificate, Invariant, Level, Way, _words
+from ackfsm.checking.certificates._system import LOST, Event, Question, Role
+from ackfsm.checking.certificates._verify import _Check
+from ackfsm.checking.network import observers_of
+from ackfsm.checking.unbounded import Level as SearchLevel
 from ackfsm.terms import Fault, InputError
-from ackfsm.unbounded import Level as SearchLevel
 from model_tests.support.checker.certified import FEW, certified, claiming, verified
 from model_tests.support.tables import shipped
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from ackfsm.batch import ParallelMap, _interrupts_blocked, batch, chunks, process_pool
 from ackfsm.tables import Specification
+from ackfsm.tables.batch import ParallelMap, _interrupts_blocked, batch, chunks, process_pool
 from ackfsm.terms import SpecError
 from model_tests.support.tables import shipped
 

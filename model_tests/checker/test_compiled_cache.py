@@ -17,7 +17,7 @@ from typing import Any
 import numba
 import pytest
 
-from ackfsm.numba_cache import CacheWarning, cache_of, compiled
+from ackfsm.support.numba_cache import CacheWarning, cache_of, compiled
 from model_tests.support.commands import AS_PROMISED, ended, environment
 from model_tests.support.places import SPEC
 from model_tests.support.tables import to_be_changed
@@ -72,8 +72,8 @@ def test_what_is_compiled_is_kept(toy: _Toy) -> None:
 
 @pytest.mark.parametrize("kernel", ["search", "symbolic"])
 def test_the_kernel_is_kept_so(kernel: str) -> None:
-    """What ``ackfsm.numba_cache`` relies on is there in this Numba."""
-    made = importlib.import_module(f"ackfsm.explore.{kernel}.compiled")
+    """What ``ackfsm.support.numba_cache`` relies on is there in this Numba."""
+    made = importlib.import_module(f"ackfsm.checking.explore.{kernel}.compiled")
     function = made.rehash_visited if kernel == "search" else made.rehash_nodes
     assert type(function._cache).__module__ == cache_of.__module__  # noqa: SLF001 - this very thing
     plain: Any = numba.njit(_Toy.compiled)
@@ -166,8 +166,8 @@ from ackfsm import tables
 from ackfsm.cli import main
 load = tables.load
 def compiled(*given):
-    from ackfsm import numba_cache
-    from ackfsm.explore.search import kernel
+    from ackfsm.support import numba_cache
+    from ackfsm.checking.explore.search import kernel
     numba_cache.cache_of(kernel.rehash_local_states)
     numba_cache.cache_of(kernel.expand)
     return load(*given)
@@ -185,14 +185,14 @@ def test_a_command_says_it_once_and_goes_on(elsewhere: tuple[Path, dict[str, str
 
 WORKING = """
 import sys
-from ackfsm.claims import _run
+from ackfsm.surveys.claims import _run
 from ackfsm.cli import main
 
 def answer(*given, **named):
-    from ackfsm import numba_cache
-    from ackfsm.explore.search import kernel
+    from ackfsm.support import numba_cache
+    from ackfsm.checking.explore.search import kernel
     numba_cache.cache_of(kernel.rehash_local_states)
-    from ackfsm.claims._questions import answer
+    from ackfsm.surveys.claims._questions import answer
     return answer(*given, **named)
 
 if __name__ == "__main__":

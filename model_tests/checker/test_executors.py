@@ -7,15 +7,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ackfsm.explore import Interpreter, Refused, pack
-from ackfsm.network import Bounds, Network, NetworkEvent, compose
+from ackfsm.checking.explore import Interpreter, Refused, pack
+from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import RowKind
 from ackfsm.terms import Configuration
 from model_tests.support.tables import bounds, configurations, shipped, unpacked
 
 
 class _Interpreter:
-    """The packed tables, run by the description of :class:`~ackfsm.explore.PackedNetwork` alone."""
+    """The packed tables, run by the description of :class:`~ackfsm.checking.explore.PackedNetwork` alone."""
 
     def __init__(self, network: Network) -> None:
         self.network = network

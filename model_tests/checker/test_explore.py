@@ -15,13 +15,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import cli, explore
-from ackfsm.explore import Exploration, Interpreter, pack
-from ackfsm.explore.search.kernel import SuccessorBuffers
-from ackfsm.explore.search.options import DEFAULT_TUNING, Tuning
-from ackfsm.explore.search.search import Search
-from ackfsm.explore.search.shards import Arrays, make_buffers, map_pages
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
+from ackfsm import cli
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Exploration, Interpreter, pack
+from ackfsm.checking.explore.search.kernel import SuccessorBuffers
+from ackfsm.checking.explore.search.options import DEFAULT_TUNING, Tuning
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.explore.search.shards import Arrays, make_buffers, map_pages
+from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
 from model_tests.support.checker.plain_search import anomalies_in, breadth_first
@@ -35,9 +36,9 @@ from model_tests.support.tables import (
 )
 
 EVERY = frozenset(Fault)
-TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
-LOADED = "ackfsm.explore.search.search._is_loaded"
-NUMBA = "ackfsm.explore.search.search._numba_is_there"
+TUNING = "ackfsm.checking.explore.search.search.DEFAULT_TUNING"
+LOADED = "ackfsm.checking.explore.search.search._is_loaded"
+NUMBA = "ackfsm.checking.explore.search.search._numba_is_there"
 
 
 def system(
@@ -113,7 +114,7 @@ def test_a_system_without_events_is_one_state() -> None:
 
 
 def test_more_events_than_can_be_numbered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore.search.search.EVENT_OF_PAIR", 10)
+    monkeypatch.setattr("ackfsm.checking.explore.search.search.EVENT_OF_PAIR", 10)
     with pytest.raises(InputError, match=r"events are more than a search can number \(9\); ask about fewer messages"):
         explore.explore(system())
 
@@ -422,8 +423,9 @@ def test_reductions_may_be_given_by_their_names() -> None:
 _UNTIL_MEMORY_ENDS = """
 import json, resource, sys
 from pathlib import Path
-from ackfsm import cli, explore, tables
-from ackfsm.network import Bounds, compose
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Fault
 
 specification = tables.load()
@@ -484,7 +486,7 @@ def test_memory_is_kept_until_a_search_that_memory_stops_looks_at_the_states_for
             given_back.append(kept[0].closed)
         record(search, depth)
 
-    monkeypatch.setattr("ackfsm.explore.search.search.map_pages", keep)
+    monkeypatch.setattr("ackfsm.checking.explore.search.search.map_pages", keep)
     monkeypatch.setattr(Search, "_grow_shard", full)
     monkeypatch.setattr(Search, "_record_violations", look)
     network = system()
@@ -505,7 +507,7 @@ def test_a_search_that_memory_leaves_undivided_goes_on(monkeypatch: pytest.Monke
             raise MemoryError
         return make_buffers(arrays, shards, capacity, words)
 
-    monkeypatch.setattr("ackfsm.explore.search.search.make_buffers", buffers)
+    monkeypatch.setattr("ackfsm.checking.explore.search.search.make_buffers", buffers)
     undivided = explore.explore_packed(packed, network.events, explore.SearchOptions(tuning=pace))
     assert undivided.complete
     assert (undivided.states, undivided.transitions) == (whole.states, whole.transitions)

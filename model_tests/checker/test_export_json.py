@@ -10,8 +10,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ackfsm.export import network_json
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.export import network_json
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Fault
 from model_tests.support.checker.exported import FEW, NAMES, Found, found, system
 from model_tests.support.tables import shipped
@@ -53,7 +53,9 @@ def _anomalies(document: dict[str, Any], state: dict[str, str], *, at_rest: bool
 
 @pytest.fixture(scope="module")
 def validator() -> jsonschema.Draft202012Validator:
-    schema = json.loads((importlib.resources.files("ackfsm.export") / "network.schema.json").read_text("utf-8"))
+    schema = json.loads(
+        (importlib.resources.files("ackfsm.checking.export") / "network.schema.json").read_text("utf-8")
+    )
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 

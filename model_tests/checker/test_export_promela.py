@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.export import promela
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.export import promela
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, Profile, SendMode
 from model_tests.support.checker.exported import ALL, COVERING, FEW, NAMES, Found, found, shapes, system
 from model_tests.support.tables import shipped

@@ -10,9 +10,9 @@ from xml.etree import ElementTree as ET
 import pytest
 from statemachine.io.scxml.processor import SCXMLProcessor
 
-from ackfsm.export import scxml
-from ackfsm.export._model import Model, model
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.export import scxml
+from ackfsm.checking.export._model import Model, model
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Fault
 from model_tests.support.checker.exported import FEW, NAMES, system
 from model_tests.support.tables import shipped

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.export import tla, tla_configuration
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.export import tla, tla_configuration
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Fault
 from model_tests.support.checker.exported import FEW, NAMES, Found, found, system
 from model_tests.support.tables import shipped

@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-from ackfsm.matrix import Action, Fate, GivenBack, given_back
+from ackfsm.surveys.matrix import Action, Fate, GivenBack, given_back
 from ackfsm.terms import Profile
 from model_tests.support.tables import shipped
 

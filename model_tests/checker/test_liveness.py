@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import cli, explore, tables
-from ackfsm.explore import Interpreter, LivenessFailure, LivenessFinding, pack
-from ackfsm.explore.questions.liveness import find_liveness
-from ackfsm.explore.questions.liveness_graph import LivenessGraph
-from ackfsm.explore.search.options import SearchOptions, Tuning
-from ackfsm.explore.search.search import Search
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Interpreter, LivenessFailure, LivenessFinding, pack
+from ackfsm.checking.explore.questions.liveness import find_liveness
+from ackfsm.checking.explore.questions.liveness_graph import LivenessGraph
+from ackfsm.checking.explore.search.options import SearchOptions, Tuning
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm, LivenessProperty, Waiting
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
 from model_tests.support.tables import (
@@ -32,7 +33,7 @@ from model_tests.support.tables import (
 )
 
 EVERY = frozenset(Fault)
-TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
+TUNING = "ackfsm.checking.explore.search.search.DEFAULT_TUNING"
 LISTENER: dict[str, Any] = {"consumption": "listener", "listener_exception": "redeliver"}
 
 State = tuple[str, ...]
@@ -484,7 +485,7 @@ def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: p
     limits = Bounds(faults=frozenset({Fault.LISTENER_EXCEPTION, Fault.CONSUMER_CRASH}), max_faults=None)
     network = compose(shipped(), configuration, limits)
     one = found_in(network, shipped().liveness, ["listener_exception"])
-    monkeypatch.setattr("ackfsm.explore.questions.liveness_graph._FIRST_CAPACITY", 1)
+    monkeypatch.setattr("ackfsm.checking.explore.questions.liveness_graph._FIRST_CAPACITY", 1)
     with Search(
         pack(network), SearchOptions(every_step=True, tuning=Tuning(plain_states=1, one_shard_states=50))
     ) as search:

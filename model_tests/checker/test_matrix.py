@@ -22,12 +22,14 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from ackfsm import cli, explore, matrix, tables
-from ackfsm.matrix import Matrix, Plan, Reachability, Scenario
-from ackfsm.network import Bounds
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
+from ackfsm.showing.views import matrix_files
+from ackfsm.showing.views.matrix import check_command
+from ackfsm.surveys import matrix
+from ackfsm.surveys.matrix import Matrix, Plan, Reachability, Scenario
 from ackfsm.terms import Anomaly, Fault, HostError, InputError, Profile, SpecError
-from ackfsm.views import matrix_files
-from ackfsm.views.matrix import check_command
 from model_tests.support.commands import nobody_is_left
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
@@ -236,7 +238,8 @@ def test_processes_that_would_load_other_tables_say_so(tmp_path: Path) -> None:
 
 LONG = """
 import signal, sys
-from ackfsm import cli, matrix
+from ackfsm import cli
+from ackfsm.surveys import matrix
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in the background with it ignored
 run = matrix.run
 matrix.run = lambda *given, **named: run(*given, **named | {"progress_bar": lambda *part: print(*part, flush=True)})
@@ -271,7 +274,7 @@ def test_processes_do_not_outlive_the_first_one() -> None:
 
 def test_a_process_that_is_killed_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False)
-    monkeypatch.setattr("ackfsm.matrix._run._canonical_keys", _die)
+    monkeypatch.setattr("ackfsm.surveys.matrix._run._canonical_keys", _die)
     with pytest.raises(HostError, match="killed, probably for want of memory; use fewer with --jobs"):
         matrix.run(plan, shipped(), jobs=2)
 

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import explore, tables
-from ackfsm.explore import pack
-from ackfsm.explore.search.options import SearchOptions, Tuning
-from ackfsm.explore.search.search import Search
-from ackfsm.network import Bounds, Index, Network, Place, compose, concerns
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.search.options import SearchOptions, Tuning
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.network import Bounds, Index, Network, Place, compose, concerns
 from ackfsm.tables import EventRef, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Destination, Fault, InputError
 from model_tests.support.tables import bounds, configurations, networks, shipped, small_spec, unpacked
@@ -413,7 +414,7 @@ def test_composing_many_messages_looks_at_little_more_than_it_makes(monkeypatch:
         asked[0] += 1
         return concerns(*arguments, one_session=one_session)
 
-    monkeypatch.setattr("ackfsm.network.concerns", counted)
+    monkeypatch.setattr("ackfsm.checking.network.concerns", counted)
     network = compose(shipped(), shipped().configure("jms"), Bounds(messages=30, faults=frozenset(Fault)))
     assert asked[0] < 3 * sum(len(event.participants) for event in network.events)
 

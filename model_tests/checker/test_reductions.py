@@ -10,24 +10,25 @@ from collections.abc import Callable, Collection, Mapping
 import pytest
 from hypothesis import given, settings
 
-from ackfsm import cli, explore
-from ackfsm.explore import Reduction, Slicer, pack
-from ackfsm.explore.reduction.ample import AmpleCondition, ample_candidates, compute_ample_sets
-from ackfsm.explore.reduction.columns import bits
-from ackfsm.explore.reduction.independence import EventTables, SearchPhase, commute, phase_counter, phases_of
-from ackfsm.explore.reduction.sleep import absorbs, left_commutes
-from ackfsm.explore.search.kernel_ample import NO_POR, AmpleSets
-from ackfsm.explore.search.options import Tuning
-from ackfsm.explore.search.search import Search
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
+from ackfsm import cli
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Reduction, Slicer, pack
+from ackfsm.checking.explore.reduction.ample import AmpleCondition, ample_candidates, compute_ample_sets
+from ackfsm.checking.explore.reduction.columns import bits
+from ackfsm.checking.explore.reduction.independence import EventTables, SearchPhase, commute, phase_counter, phases_of
+from ackfsm.checking.explore.reduction.sleep import absorbs, left_commutes
+from ackfsm.checking.explore.search.kernel_ample import NO_POR, AmpleSets
+from ackfsm.checking.explore.search.options import Tuning
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Fault, InputError
 from model_tests.reductions import PARTIAL_ORDER, cells, compared
 from model_tests.support.checker.plain_search import breadth_first, rests
 from model_tests.support.tables import networks, row, shipped, unpacked
 
-TUNING = "ackfsm.explore.search.search.DEFAULT_TUNING"
-NUMBA = "ackfsm.explore.search.search._numba_is_there"
+TUNING = "ackfsm.checking.explore.search.search.DEFAULT_TUNING"
+NUMBA = "ackfsm.checking.explore.search.search._numba_is_there"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -285,7 +286,7 @@ def test_a_step_that_is_spared_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatc
     assert compared(network, small).difference is None
     for condition in ("left_commutes", "absorbs"):
         with monkeypatch.context() as patch:
-            patch.setattr(f"ackfsm.explore.reduction.sleep.{condition}", lambda *_: True)
+            patch.setattr(f"ackfsm.checking.explore.reduction.sleep.{condition}", lambda *_: True)
             assert "against" in str(compared(network, small).difference), condition
 
 

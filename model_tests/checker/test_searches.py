@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import explore
-from ackfsm.explore import pack
-from ackfsm.explore.search.options import SearchOptions, Tuning
-from ackfsm.explore.search.search import Search
-from ackfsm.explore.search.self_check import _SelfCheck
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking import explore
+from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.search.options import SearchOptions, Tuning
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.explore.search.self_check import _SelfCheck
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import DefectError, Fault, InputError
 from model_tests.searches import ITSELF, Tally, Way, compared, fitting
 from model_tests.support.checker.drawn_networks import Shape, drawn
@@ -114,7 +114,7 @@ def _contradicts_itself(one: Network, bug: Bug) -> bool:
             pace = Tuning(plain_states=1, one_shard_states=5, chunk=16)
         for every_step in (True, False):
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", pace)
+                patch.setattr("ackfsm.checking.explore.search.search.DEFAULT_TUNING", pace)
                 try:
                     explore.explore(one, explore.SearchOptions(max_states=1_000, every_step=every_step))
                 except DefectError as error:
@@ -131,7 +131,7 @@ def test_what_was_missed_once_would_be_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A quarter to a half of the states were missing; "all of them" was said."""
-    monkeypatch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=plain_states))
+    monkeypatch.setattr("ackfsm.checking.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=plain_states))
     limits = Bounds(
         messages=messages, faults=frozenset({Fault.PRODUCER_LINK_LOSS}), max_faults=16, without=frozenset({"accept"})
     )
@@ -148,7 +148,7 @@ def test_every_state_of_a_search_passes_when_it_is_looked_at_again(
     reductions: tuple[explore.Reduction, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where not all events are expanded; a sample of all states is not chosen to be easy."""
-    monkeypatch.setattr("ackfsm.explore.search.self_check._MIN_SAMPLE", 10**6)
+    monkeypatch.setattr("ackfsm.checking.explore.search.self_check._MIN_SAMPLE", 10**6)
     looked = set[object]()
     check_state = _SelfCheck.check_state
 
@@ -163,7 +163,7 @@ def test_every_state_of_a_search_passes_when_it_is_looked_at_again(
 
 
 def test_a_search_that_was_stopped_claims_nothing_and_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore.search.explore.self_check", None)
+    monkeypatch.setattr("ackfsm.checking.explore.search.explore.self_check", None)
     network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
     assert not explore.explore(network, explore.SearchOptions(max_states=100)).complete
     with pytest.raises(TypeError):
@@ -179,7 +179,7 @@ def test_a_search_of_many_components_finds_all_states(
     messages: int, states: int, transitions: int, plain_states: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 16 components a state has two words at first and fewer later: steps were looked up where they had stood."""
-    monkeypatch.setattr("ackfsm.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=plain_states))
+    monkeypatch.setattr("ackfsm.checking.explore.search.search.DEFAULT_TUNING", Tuning(plain_states=plain_states))
     limits = Bounds(
         messages=messages,
         faults=frozenset({Fault.PRODUCER_LINK_LOSS}),

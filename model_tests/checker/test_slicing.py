@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import explore
-from ackfsm.explore import Exploration, SearchOptions, SlicedNetwork, Slicer, explore_packed
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Exploration, SearchOptions, SlicedNetwork, Slicer, explore_packed
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Configuration, Fault
 from model_tests.support.tables import bounds, configurations, networks, shipped
 
@@ -58,7 +58,7 @@ def test_compiled_code_from_the_first_state_finds_the_same() -> None:
 def test_without_numba_a_search_that_wants_compiled_code_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
     network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
     expected = _searched(network)
-    monkeypatch.setattr("ackfsm.explore.search.search._numba_is_there", lambda: False)
+    monkeypatch.setattr("ackfsm.checking.explore.search.search._numba_is_there", lambda: False)
     found = explore_packed(network.packed, network.events, SearchOptions(compiled=True))
     assert not found.compiled
     assert found == expected

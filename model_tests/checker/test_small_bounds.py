@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from ackfsm import cli, explore, tables
-from ackfsm.explore import Answer
-from ackfsm.network import Bounds
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Answer
+from ackfsm.checking.network import Bounds
 from ackfsm.tables import Specification, load
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import copy_of_spec, replace, shipped

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from ackfsm.explore import (
+from ackfsm.checking.explore import (
     SearchOptions,
     SymbolicExploration,
     SymbolicOptions,
@@ -14,10 +14,10 @@ from ackfsm.explore import (
     explore_symbolically,
     pack,
 )
-from ackfsm.explore.symbolic import kernel
-from ackfsm.explore.symbolic.encode import event_system
-from ackfsm.explore.symbolic.forest import Forest, ForestLimits
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
+from ackfsm.checking.explore.symbolic import kernel
+from ackfsm.checking.explore.symbolic.encode import event_system
+from ackfsm.checking.explore.symbolic.forest import Forest, ForestLimits
+from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import DefectError, Fault, InputError
 from model_tests.support.checker.plain_search import breadth_first, rests, shows
@@ -161,7 +161,7 @@ def chain(levels: int) -> Any:
 def test_the_pool_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     network = system(messages=2, max_faults=0)
     large = explore_symbolically(network, PLAIN)
-    monkeypatch.setattr("ackfsm.explore.symbolic.forest._FIRST_SLOTS", 2)
+    monkeypatch.setattr("ackfsm.checking.explore.symbolic.forest._FIRST_SLOTS", 2)
     small = explore_symbolically(network, PLAIN)
     assert large.nodes > 1_024, "more than either began with"
     assert (small.states, small.transitions, small.reachable) == (large.states, large.transitions, large.reachable)

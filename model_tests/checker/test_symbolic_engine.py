@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.explore import (
+from ackfsm.checking import explore
+from ackfsm.checking.explore import (
     Exploration,
     SearchEngine,
     SearchOptions,
@@ -19,8 +19,8 @@ from ackfsm.explore import (
     explore_symbolically,
     explore_with_diagrams,
 )
-from ackfsm.explore.symbolic import engine, forest
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking.explore.symbolic import engine, forest
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Anomaly, DefectError, Fault
 from model_tests.support.checker.plain_search import breadth_first, rests, shows
 from model_tests.support.tables import shipped

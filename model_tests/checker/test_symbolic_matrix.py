@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from ackfsm.explore import SearchOptions, explore
-from ackfsm.network import compose
+from ackfsm.checking.explore import SearchOptions, explore
+from ackfsm.checking.network import compose
 from model_tests.support.tables import shipped
 from model_tests.support.whole import WHOLE
 from model_tests.symbolic_matrix import Cell, benchmark_systems, cells, difference, distinct

@@ -9,10 +9,20 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
-from ackfsm.explore import pack
-from ackfsm.explore.reduction.columns import bits, over_approximate, participant_columns
-from ackfsm.matrix import make_plan
-from ackfsm.network import Bounds, Index, Instance, Network, NetworkEvent, Participant, Place, compose, concerns
+from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.reduction.columns import bits, over_approximate, participant_columns
+from ackfsm.checking.network import (
+    Bounds,
+    Index,
+    Instance,
+    Network,
+    NetworkEvent,
+    Participant,
+    Place,
+    compose,
+    concerns,
+)
+from ackfsm.surveys.matrix import make_plan
 from ackfsm.tables import EventRef, Fsm, Relation
 from model_tests.support.tables import row, shipped
 

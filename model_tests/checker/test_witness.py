@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import cli, explore, tables
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Answer, Exploration, Interpreter, NotReplayedError, Refused, replay
+from ackfsm.checking.network import Bounds, Network
 from ackfsm.cli import _witnesses
-from ackfsm.explore import Answer, Exploration, Interpreter, NotReplayedError, Refused, replay
-from ackfsm.network import Bounds, Network
+from ackfsm.showing.views.witness import witness_screen, witness_text
 from ackfsm.tables import Lane
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, SpecError
-from ackfsm.views.witness import witness_screen, witness_text
 from model_tests.support.checker.plain_search import anomalies_in
 from model_tests.support.checker.witnesses import LOSS, drawn, known
 from model_tests.support.places import SPEC
@@ -119,7 +120,7 @@ def test_what_cannot_be_performed_is_an_internal_error_and_never_shown(
         found = explore.explore(network, options)
         return dataclasses.replace(found, witnesses={a: steps[harm] for a, steps in found.witnesses.items()})
 
-    monkeypatch.setattr("ackfsm.explore.symbolic.engine.explore", harmed)
+    monkeypatch.setattr("ackfsm.checking.explore.symbolic.engine.explore", harmed)
     code, out, err = ackfsm(f"{line} {LOSS}")
     assert (code, out) == (70, "")
     assert re.fullmatch(r"ackfsm \w+: the search's witness of loss cannot be performed .*\n", err)

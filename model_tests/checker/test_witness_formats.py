@@ -14,12 +14,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from ackfsm import explore, export, tables
-from ackfsm.draw import sequence_mermaid, sequence_plantuml, sequence_svg, witness_diagram
-from ackfsm.explore import Interpreter, NotReplayedError, Refused, Witness
-from ackfsm.export._model import model
-from ackfsm.export._tla import RESERVED
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import tables
+from ackfsm.checking import explore, export
+from ackfsm.checking.explore import Interpreter, NotReplayedError, Refused, Witness
+from ackfsm.checking.export._model import model
+from ackfsm.checking.export._tla import RESERVED
+from ackfsm.checking.network import Bounds, Network, compose
+from ackfsm.showing.draw import sequence_mermaid, sequence_plantuml, sequence_svg, witness_diagram
 from ackfsm.tables import Lane, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, parse_value
 from model_tests.support.checker.witnesses import drawn, known
@@ -108,7 +109,7 @@ def test_plantuml_has_every_step_in_its_lanes_and_order() -> None:
 
 
 def test_signs_that_a_text_format_reads_are_not_read_as_such() -> None:
-    from ackfsm.draw import Arrow, SequenceDiagram
+    from ackfsm.showing.draw import Arrow, SequenceDiagram
 
     text = "m1#2; a -- b // <c> \\n ~~"
     diagram = SequenceDiagram("t", ("one", "two"), (Arrow(1, "one", "two", text, ""),))
@@ -241,7 +242,7 @@ def test_a_printed_test_composes_the_same_system(
         composed.append(network)
         return Interpreter(network)
 
-    monkeypatch.setattr("ackfsm.explore.Interpreter", system)
+    monkeypatch.setattr("ackfsm.checking.explore.Interpreter", system)
     for witness in witnesses:
         run(source, witness.anomaly, shipped(), monkeypatch)
     assert {(network.configuration, network.bounds) for network in composed} == {(answer.configuration, bounds)}

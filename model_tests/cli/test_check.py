@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from ackfsm import __version__, cli, explore, tables
+from ackfsm import __version__, cli, tables
+from ackfsm.checking import explore
 from ackfsm.terms import Anomaly, Configuration, Fault
 from model_tests.support.commands import ended
 from model_tests.support.places import SPEC
@@ -144,7 +145,7 @@ def test_what_looks_at_single_states_is_not_for_the_symbolic_engine(ackfsm: _Ack
 
 
 def test_a_symbolic_search_that_is_stopped_says_at_what(ackfsm: _Ackfsm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.explore.symbolic.engine.NEAR_STATES", 100)
+    monkeypatch.setattr("ackfsm.checking.explore.symbolic.engine.NEAR_STATES", 100)
     for option in ("--max-states 300", "--max-memory 1MiB"):
         run = ackfsm(f"check --messages 2 --engine symbolic {option}")
         name = option.partition(" ")[0]
@@ -441,7 +442,7 @@ def test_an_interrupted_check_ends_without_a_traceback(ackfsm: _Ackfsm, monkeypa
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("ackfsm.explore.check", interrupted)
+    monkeypatch.setattr("ackfsm.checking.explore.check", interrupted)
     run = ackfsm("check")
     assert (run.out, run.err) == ("", "ackfsm check: interrupted\n")
     assert run.code == INTERRUPTED

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ackfsm import cli, tables
-from ackfsm.export import Format, promela, tla, tla_configuration
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.export import Format, promela, tla, tla_configuration
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Fault
 from model_tests.support.tables import shipped
 

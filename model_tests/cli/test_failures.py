@@ -17,10 +17,12 @@ from typing import Any
 
 import pytest
 
-from ackfsm import cli, explore, matrix, tables
-from ackfsm.certificates import write_certificate
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.certificates import write_certificate
+from ackfsm.showing.views import matrix_files
+from ackfsm.surveys import matrix
 from ackfsm.terms import AckfsmError, HostError, InputError, SpecError
-from ackfsm.views import matrix_files
 from model_tests.support.checker.certified import certified
 from model_tests.support.commands import (
     AS_PROMISED,
@@ -95,7 +97,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("places")
     history = folder / "history.jsonl"
     history.write_text(HISTORY, encoding="utf-8")
-    from ackfsm.journal import SqliteJournal
+    from ackfsm.engine.journal import SqliteJournal
 
     SqliteJournal(folder / "journal.db").close()
     write_certificate(folder / "made.certificate", certified(only=["phantom"]))
@@ -345,7 +347,7 @@ def on_a_full_disk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[
 UNSEARCHED = """
 import sys
 from ackfsm.cli import main
-from ackfsm import matrix
+from ackfsm.surveys import matrix
 matrix.mode_sweep = lambda _, profiles, **__: dict.fromkeys(profiles, ())
 sys.exit(main())
 """
@@ -380,7 +382,12 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     def begun(*_: object, **__: object) -> None:
         raise AssertionError("it has begun")
 
-    for place in ("ackfsm.explore.check", "ackfsm.matrix.run", "ackfsm.matrix.mode_sweep", "ackfsm.draw.write_all"):
+    for place in (
+        "ackfsm.checking.explore.check",
+        "ackfsm.surveys.matrix.run",
+        "ackfsm.surveys.matrix.mode_sweep",
+        "ackfsm.showing.draw.write_all",
+    ):
         monkeypatch.setattr(place, begun)
     monkeypatch.setattr("ackfsm.cli._export.compose", begun)
     monkeypatch.setattr(tables, "load", shipped)
@@ -471,7 +478,7 @@ def test_others_files_among_the_pages_are_left_alone(tmp_path: Path, monkeypatch
     """Also a pipe, which would be read for ever, and a folder."""
     os.mkfifo(tmp_path / "pipe.md")
     (tmp_path / "folder.svg").mkdir()
-    monkeypatch.setattr("ackfsm.matrix.mode_sweep", lambda _, profiles, **__: dict.fromkeys(profiles, ()))
+    monkeypatch.setattr("ackfsm.surveys.matrix.mode_sweep", lambda _, profiles, **__: dict.fromkeys(profiles, ()))
     assert cli.main(["systems", "--output", str(tmp_path)]) == AS_PROMISED
     assert (tmp_path / "pipe.md").is_fifo()
 
@@ -546,7 +553,7 @@ def test_no_limit_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(named["max_states"])
         raise InputError("enough")
 
-    monkeypatch.setattr("ackfsm.explore.check", check)
+    monkeypatch.setattr("ackfsm.checking.explore.check", check)
     assert [cli.main(["check", "--max-states", number]) for number in ("any", "7")] == [USAGE, USAGE]
     assert asked == [None, 7]
 
@@ -560,10 +567,10 @@ def _killed(*_: object, **__: object) -> None:
 
 
 KILLED = {
-    "claims --id C01 --id C02 --jobs 2": "ackfsm.claims._run.answer",
-    "systems solace --jobs 2": "ackfsm.matrix._run._canonical_keys",
-    f"{TINY_MATRIX} --jobs 2": "ackfsm.matrix._run._outcomes",
-    f"{TINY_MATRIX} --pairs --messages any --jobs 2": "ackfsm.matrix._run.decided",
+    "claims --id C01 --id C02 --jobs 2": "ackfsm.surveys.claims._run.answer",
+    "systems solace --jobs 2": "ackfsm.surveys.matrix._run._canonical_keys",
+    f"{TINY_MATRIX} --jobs 2": "ackfsm.surveys.matrix._run._outcomes",
+    f"{TINY_MATRIX} --pairs --messages any --jobs 2": "ackfsm.surveys.matrix._run.decided",
 }
 """Commands whose work is done in processes, and the task in which one of these is killed."""
 

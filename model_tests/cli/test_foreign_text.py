@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ackfsm.cli import main
-from ackfsm.draw import Arrow, SequenceDiagram, sequence_mermaid, sequence_plantuml, sequence_svg
+from ackfsm.showing.draw import Arrow, SequenceDiagram, sequence_mermaid, sequence_plantuml, sequence_svg
 from ackfsm.terms import InputError, parse_value
 from ackfsm.text import printable, quoted
 from model_tests.support.tables import shipped

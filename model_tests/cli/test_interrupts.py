@@ -74,9 +74,9 @@ printing = lambda what, done, of: done and print(what, flush=True)  # nobody wor
 {package}.{function} = lambda *given, **named: run(*given, **named | {{"progress_bar": printing}})
 """
 TELLING = {
-    "claims --jobs 2": PRINTED.format(package="ackfsm.claims", function="decide"),
-    "systems ems --jobs 2": PRINTED.format(package="ackfsm.matrix", function="mode_sweep"),
-    "matrix --messages 2 --jobs 2": PRINTED.format(package="ackfsm.matrix", function="run"),
+    "claims --jobs 2": PRINTED.format(package="ackfsm.surveys.claims", function="decide"),
+    "systems ems --jobs 2": PRINTED.format(package="ackfsm.surveys.matrix", function="mode_sweep"),
+    "matrix --messages 2 --jobs 2": PRINTED.format(package="ackfsm.surveys.matrix", function="run"),
 }
 """Commands that spread their work, and what makes each print a line as soon as its workers have done some."""
 
@@ -110,7 +110,7 @@ def test_interrupts_while_workers_are_being_started_leave_nobody(times: int) -> 
 
 SOON_AFTER_THE_TASKS_WERE_GIVEN = """
 import signal, sys
-from ackfsm import batch
+from ackfsm.tables import batch
 
 def interrupt(*_):
     raise KeyboardInterrupt

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from ackfsm.cli import _output, main
-from ackfsm.journal import FileJournal
+from ackfsm.engine.journal import FileJournal
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 
@@ -21,17 +21,17 @@ NIGHT = str(DATA / "last-night.jsonl")
 SLOW: dict[str, tuple[str, str]] = {
     f"verify {NIGHT}": ("ackfsm.verify.examination", "reading"),
     f"explain {NIGHT}": ("ackfsm.verify.examination", "reading"),
-    "check": ("ackfsm.explore.check", "states found"),
-    "explain --anomaly duplicate --fault consumer_crash": ("ackfsm.explore.check", "states found"),
-    "export": ("ackfsm.export.files", "exporting"),
-    "draw entry": ("ackfsm.draw.draw", "drawing"),
-    "draw": ("ackfsm.draw.overview", "drawing"),
-    "journal verify journal": ("ackfsm.journal.verify_journal", "reading"),
-    "journal compact journal": ("ackfsm.journal.compact_journal", "reading"),
-    "claims --id C31 --jobs 1": ("ackfsm.claims.decide", "claims"),
-    "matrix --jobs 1": ("ackfsm.matrix.run", "searching"),
-    "plan --simulate 5": ("ackfsm.simulation.simulate", "simulating"),
-    "systems ems --jobs 1": ("ackfsm.matrix.mode_sweep", "searching"),
+    "check": ("ackfsm.checking.explore.check", "states found"),
+    "explain --anomaly duplicate --fault consumer_crash": ("ackfsm.checking.explore.check", "states found"),
+    "export": ("ackfsm.checking.export.files", "exporting"),
+    "draw entry": ("ackfsm.showing.draw.draw", "drawing"),
+    "draw": ("ackfsm.showing.draw.overview", "drawing"),
+    "journal verify journal": ("ackfsm.engine.journal.verify_journal", "reading"),
+    "journal compact journal": ("ackfsm.engine.journal.compact_journal", "reading"),
+    "claims --id C31 --jobs 1": ("ackfsm.surveys.claims.decide", "claims"),
+    "matrix --jobs 1": ("ackfsm.surveys.matrix.run", "searching"),
+    "plan --simulate 5": ("ackfsm.rates.simulation.simulate", "simulating"),
+    "systems ems --jobs 1": ("ackfsm.surveys.matrix.mode_sweep", "searching"),
 }
 """What takes the time in each command, and what its line says."""
 

@@ -17,9 +17,9 @@ from sarif_pydantic import Sarif
 
 from ackfsm import verify
 from ackfsm.cli import main
+from ackfsm.showing.views.reports import WRITERS, report_of
 from ackfsm.terms import Configuration
 from ackfsm.verify.folding import chunks
-from ackfsm.views.reports import WRITERS, report_of
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 

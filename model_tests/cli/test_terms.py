@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import claims, conform, matrix
 from ackfsm.cli import main
-from ackfsm.history_format import Event
-from ackfsm.journal import FileJournal, Integrity, Kind
-from ackfsm.lookup import Lookup
+from ackfsm.driving import conform
+from ackfsm.engine.journal import FileJournal, Integrity, Kind
+from ackfsm.history.format import Event
+from ackfsm.surveys import claims, matrix
+from ackfsm.tables.lookup import Lookup
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Verdict, key_type
 from model_tests.support.places import DATA, PROJECT, SPEC
 from model_tests.support.tables import shipped

@@ -17,8 +17,8 @@ from ackfsm.cli import main
 from ackfsm.cli._groups import commands_of
 from ackfsm.cli._output import console, piped_width
 from ackfsm.cli._run import _make_parser
-from ackfsm.journal import FileJournal, Kind
-from ackfsm.views.page import page_screen
+from ackfsm.engine.journal import FileJournal, Kind
+from ackfsm.showing.views.page import page_screen
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 

@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
+from ackfsm.showing.views.conform import conform_screen
 from rich.console import Console
 
 from ackfsm import cli
-from ackfsm.conform import Depth, Limits, Mode, Report, Status, conform
-from ackfsm.conform.engine import EngineAdapter
+from ackfsm.driving.conform import Depth, Limits, Mode, Report, Status, conform
+from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.terms import AckMode, Fault, HostError, InputError, Verdict
-from ackfsm.views.conform import conform_screen
 from model_tests.support.conform.broken import BROKEN, Broken, Hoards, Immortal, made
 from model_tests.support.tables import shipped
 

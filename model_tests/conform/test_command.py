@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ackfsm import cli
-from ackfsm.conform import PROTOCOL, Command, Limits, conform, serve
-from ackfsm.conform._wire import claims_json, claims_of, delivery_of, depth_of, fields_of, parsed
-from ackfsm.conform.engine import EngineAdapter
+from ackfsm.driving.conform import PROTOCOL, Command, Limits, conform, serve
+from ackfsm.driving.conform._wire import claims_json, claims_of, delivery_of, depth_of, fields_of, parsed
+from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.terms import AckfsmError, AckMode, Consumption, DeliveryMode, InputError
 from model_tests.support.commands import environment
 from model_tests.support.tables import shipped
@@ -154,7 +154,7 @@ def test_by_the_line_protocol_the_engine_is_judged_as_in_this_process(monkeypatc
 
     for name, value in environment().items():
         monkeypatch.setitem(os.environ, name, value)
-    argv = [sys.executable, "-m", "ackfsm.conform.engine", "--ack-mode", "CLIENT_ACKNOWLEDGE", "--seed", "5"]
+    argv = [sys.executable, "-m", "ackfsm.driving.conform.engine", "--ack-mode", "CLIENT_ACKNOWLEDGE", "--seed", "5"]
     limits = Limits(runs=1, wait=0.01)
     with Command(argv, timeout=60) as command:
         by_lines = conform(command, limits=limits)

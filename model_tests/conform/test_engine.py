@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.conform import (
+from ackfsm.driving.conform import (
     NO_FAULT,
     Adapter,
     Claims,
@@ -20,10 +20,10 @@ from ackfsm.conform import (
     Strike,
     conform,
 )
-from ackfsm.conform._claims import claimed
-from ackfsm.conform._program import draw
-from ackfsm.conform._run import perform
-from ackfsm.conform.engine import EngineAdapter
+from ackfsm.driving.conform._claims import claimed
+from ackfsm.driving.conform._program import draw
+from ackfsm.driving.conform._run import perform
+from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from model_tests.support.tables import shipped
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.conform import Claims, Mode, Operation
-from ackfsm.conform._judge import shrunk
-from ackfsm.conform._program import Close, Inject, Program, Receive, Recover, Send, draw, smaller
+from ackfsm.driving.conform import Claims, Mode, Operation
+from ackfsm.driving.conform._judge import shrunk
+from ackfsm.driving.conform._program import Close, Inject, Program, Receive, Recover, Send, draw, smaller
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault
 
 MODES = st.builds(Mode, st.sampled_from(AckMode), st.sampled_from(DeliveryMode), st.sampled_from(Consumption))

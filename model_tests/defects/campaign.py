@@ -97,7 +97,7 @@ _FAILED, _NONE = 1, 5
 
 _FIRST = """
 import pathlib, sys
-import ackfsm, ackfsm.engine, ackfsm.engine.aio, ackfsm.journal
+import ackfsm, ackfsm.engine, ackfsm.engine.aio, ackfsm.engine.journal
 assert pathlib.Path(ackfsm.__file__).is_relative_to(sys.argv[1]), ackfsm.__file__
 broker = ackfsm.engine.Broker()
 session = broker.connect().session("CLIENT_ACKNOWLEDGE")

@@ -887,7 +887,7 @@ _WORDS = (
     Defect(
         "plugin-forgets-the-crash",
         "the plugin leaves out who crashed, and holds a send without an outcome against the broker",
-        "pytest_plugin/_verdict.py",
+        "driving/pytest_plugin/_verdict.py",
         'dead = line["event"] not in _BEFELL and any(',
         "dead = any(",
         noticed_by="plugin/quiescence::test_the_crash_that_leaves_a_send_without_an_outcome_is_known_to_be_of_the_application",

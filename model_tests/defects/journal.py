@@ -9,10 +9,14 @@ from model_tests.defects.form import Defect
 
 __all__ = ["JOURNAL"]
 
-_DISK, _FILE, _FRAME = "journal/_disk.py", "journal/_file.py", "journal/_frame.py"
-_MEMORY, _FAIL_STOP, _POSTGRES = "journal/_memory.py", "journal/_fail_stop.py", "journal/_postgres.py"
-_RECOVERY, _ROWS, _SCAN = "journal/_recovery.py", "journal/_sql.py", "journal/_scan.py"
-_SQLITE, _WATERMARK = "journal/_sqlite.py", "journal/_watermark.py"
+_DISK, _FILE, _FRAME = "engine/journal/_disk.py", "engine/journal/_file.py", "engine/journal/_frame.py"
+_MEMORY, _FAIL_STOP, _POSTGRES = (
+    "engine/journal/_memory.py",
+    "engine/journal/_fail_stop.py",
+    "engine/journal/_postgres.py",
+)
+_RECOVERY, _ROWS, _SCAN = "engine/journal/_recovery.py", "engine/journal/_sql.py", "engine/journal/_scan.py"
+_SQLITE, _WATERMARK = "engine/journal/_sqlite.py", "engine/journal/_watermark.py"
 
 _REVIEWED = (
     Defect(  # J1

@@ -1041,7 +1041,7 @@ _REPORTS = (
     Defect(
         "what-is-open-is-skipped",
         "a verdict that is unknown is a skipped test, which a pipeline takes for a pass",
-        "views/reports/junit.py",
+        "showing/views/reports/junit.py",
         '(Outcome.OPEN, True): "error"',
         '(Outcome.OPEN, True): "skipped"',
         noticed_by="cli/reports::test_a_report_is_as_strict_as_the_exit_code",
@@ -1049,7 +1049,7 @@ _REPORTS = (
     Defect(
         "a-violation-is-open",
         "an anomaly that makes the history invalid is no error of its own",
-        "views/reports/checks.py",
+        "showing/views/reports/checks.py",
         "Outcome.FAILED if violated else",
         "Outcome.OPEN if violated else",
         noticed_by="cli/reports::test_what_failed_is_told_at_the_line_that_is_impossible",
@@ -1057,7 +1057,7 @@ _REPORTS = (
     Defect(
         "a-name-ends-a-property",
         "a comma in the name of a file begins another property of an annotation",
-        "views/reports/github.py",
+        "showing/views/reports/github.py",
         '.replace(",", "%2C")',
         "",
         noticed_by="cli/reports::test_what_a_history_says_forges_nothing",
@@ -1100,7 +1100,7 @@ _UNSHOWN = (
     Defect(
         "unread-records-are-dropped",
         "what an importer could not read is told, and not written as lines that cannot be read",
-        "importing/write.py",
+        "history/importing/write.py",
         "for batch in unread_rows(problems.reasons()):",
         "for batch in unread_rows(()):",
         noticed_by="importing/bad_input::test_what_could_not_be_read_makes_the_verdict_unknown",
@@ -1108,7 +1108,7 @@ _UNSHOWN = (
     Defect(
         "rows-without-events-are-dropped",
         "a row of a table in which the mapping finds no event is left out in silence",
-        "importing/convert.py",
+        "history/importing/convert.py",
         'unread.add("the mapping finds no event in it", ~told)',
         'unread.add("the mapping finds no event in it", ~told & told)',
         noticed_by="importing/round_trip::test_one_row_of_a_table_may_tell_several_events",
@@ -1116,7 +1116,7 @@ _UNSHOWN = (
     Defect(
         "twice-a-year-is-once",
         "a time that the clocks show twice is taken for the earlier one",
-        "importing/times.py",
+        "history/importing/times.py",
         'ambiguous="raise"',
         'ambiguous="earliest"',
         noticed_by="importing/times::test_text_without_an_offset_is_of_the_zone_unless_that_is_open",

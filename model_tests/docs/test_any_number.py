@@ -7,10 +7,11 @@ import random
 
 import pytest
 
-from ackfsm import explore, matrix
-from ackfsm.batch import batch
-from ackfsm.matrix import DecidedMode, Undecided
-from ackfsm.network import Bounds
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
+from ackfsm.surveys import matrix
+from ackfsm.surveys.matrix import DecidedMode, Undecided
+from ackfsm.tables.batch import batch
 from ackfsm.terms import Anomaly, Configuration, Fault
 from model_tests import any_number
 from model_tests.support.checker.projected import fading

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ackfsm import cli
-from ackfsm.conform import AckOutcome, CommitOutcome, Operation, SendOutcome
-from ackfsm.conform._serve import _ASK, _TELL
+from ackfsm.driving.conform import AckOutcome, CommitOutcome, Operation, SendOutcome
+from ackfsm.driving.conform._serve import _ASK, _TELL
 from ackfsm.terms import Fault
 from model_tests import documents
 from model_tests.support.commands import environment

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ackfsm import matrix
-from ackfsm.history_format import Event
-from ackfsm.views.alike import alike_page, digest_line
+from ackfsm.history.format import Event
+from ackfsm.showing.views.alike import alike_page, digest_line
+from ackfsm.surveys import matrix
 from model_tests import architecture, documents
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.places import EXAMPLES, PROJECT

@@ -23,8 +23,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm.draw import Format, draw, overview, write_all
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking.network import Bounds, Network, compose
+from ackfsm.showing.draw import Format, draw, overview, write_all
 from ackfsm.tables import Fsm, Lane, Monitor, Relation, Row, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests.support.places import PROJECT
@@ -57,7 +57,7 @@ def _composed(configuration: Configuration, bounds: Bounds) -> Network:
 def composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """All drawings of a configuration are of one system."""
     for room in ("_diagram", "_system"):
-        monkeypatch.setattr(f"ackfsm.draw.{room}.compose", lambda _, *chosen: _composed(*chosen))
+        monkeypatch.setattr(f"ackfsm.showing.draw.{room}.compose", lambda _, *chosen: _composed(*chosen))
 
 
 def _text(name: str, form: Format, configuration: Configuration | None = None) -> str:

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from ackfsm import cli, verify
-from ackfsm.importing import Options, Problems, format_named
-from ackfsm.importing.mapping import read_mapping
+from ackfsm.history.importing import Options, Problems, format_named
+from ackfsm.history.importing.mapping import read_mapping
 from ackfsm.terms import Verdict
 from model_tests import documents
 from model_tests.support.places import DATA, PROJECT

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import claims, tables
+from ackfsm import tables
+from ackfsm.checking.explore import perform
+from ackfsm.checking.network import Bounds, compose, observers_named
 from ackfsm.cli import main
-from ackfsm.explore import perform
-from ackfsm.lookup import Lookup
-from ackfsm.network import Bounds, compose, observers_named
+from ackfsm.showing.views import systems
+from ackfsm.showing.views.seeds import seeds_page
+from ackfsm.surveys import claims
 from ackfsm.tables import Seed, Sentence, Specification
 from ackfsm.tables._seeds import check_seeds
+from ackfsm.tables.lookup import Lookup
 from ackfsm.terms import Fault, SpecError
-from ackfsm.views import systems
-from ackfsm.views.seeds import seeds_page
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
@@ -281,5 +282,7 @@ def test_the_loader_checks_the_sentences(tmp_path: Path) -> None:
 def test_a_computation_that_is_not_there_is_named(tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
     replace(spec, S, ("computes: [transaction_rate, window_rate]", "computes: [speed]"))
-    with pytest.raises(SpecError, match=r"seeds.yaml:\d+: there is no computation 'speed' in ackfsm.throughput"):
+    with pytest.raises(
+        SpecError, match=r"seeds.yaml:\d+: there is no computation 'speed' in ackfsm.support.throughput"
+    ):
         claims.seeds(spec)

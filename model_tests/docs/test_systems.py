@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, matrix, tables
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
 from ackfsm.cli import main
-from ackfsm.matrix import DecidedMode, ModeResult, Undecided
-from ackfsm.network import Bounds
+from ackfsm.showing.views import systems
+from ackfsm.showing.views._modes_in_words import where
+from ackfsm.surveys import matrix
+from ackfsm.surveys.matrix import DecidedMode, ModeResult, Undecided
 from ackfsm.tables import Promise, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Fault, Profile
-from ackfsm.views import systems
-from ackfsm.views._modes_in_words import where
 from model_tests.support.tables import shipped
 
 SMALL = Profile.SOLACE

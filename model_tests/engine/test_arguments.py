@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ackfsm.engine import Body, Broker, Message, Session, Shuffled, Timed
 from ackfsm.engine.aio import AsyncBroker
-from ackfsm.journal import MemoryJournal
+from ackfsm.engine.journal import MemoryJournal
 from ackfsm.terms import InputError
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.tables import shipped

@@ -10,7 +10,7 @@ import pytest
 
 from ackfsm.engine import Broker, IllegalStateException, MessageRejected, Outcome, OutcomeUnknown, Sent, Stuck, Timed
 from ackfsm.engine.aio import AsyncBroker, AsyncMessage
-from ackfsm.journal import MemoryJournal
+from ackfsm.engine.journal import MemoryJournal
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.tables import shipped
 

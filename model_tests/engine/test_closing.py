@@ -24,7 +24,7 @@ from ackfsm.engine import (
     Timed,
     TransactionRolledBackException,
 )
-from ackfsm.journal import FileJournal, Journal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, SqliteJournal
 from ackfsm.terms import AckMode, Profile
 from model_tests.support.engine.calls import Application, assert_kept, shared_wiring
 from model_tests.support.engine.refinement import Refinement

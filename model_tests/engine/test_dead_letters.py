@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import DEAD_LETTER_HEADERS, Broker, Timed
-from ackfsm.journal import FileJournal
+from ackfsm.engine.journal import FileJournal
 from model_tests.support.engine.brokers import broker_of, fill, lines, received, rest
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import DEAD_LETTER_HEADERS, Broker, Session
-from ackfsm.journal import FileJournal, Journal, MemoryJournal
+from ackfsm.engine.journal import FileJournal, Journal, MemoryJournal
 from model_tests.support.engine.brokers import accepted, broker_of, fill, received, rest
 from model_tests.support.engine.calls import shared_wiring
 

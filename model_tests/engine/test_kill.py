@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from ackfsm.engine.core.dead_letters import DeadLetters
 from ackfsm.engine.core.journal import JournalAdapter
-from ackfsm.journal import Kind
+from ackfsm.engine.journal import Kind
 from model_tests.engine_kill import main
 {lie}
 sys.exit(main())

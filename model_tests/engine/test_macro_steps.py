@@ -11,7 +11,7 @@ import pytest
 from ackfsm.engine import AtOnce, Broker, JMSException, Message, OutcomeUnknown, Shuffled, Timed
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.engine.core.stepper import Stepper
-from ackfsm.journal import JournalFailure, MemoryJournal
+from ackfsm.engine.journal import JournalFailure, MemoryJournal
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
 

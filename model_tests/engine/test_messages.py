@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ackfsm.engine import Body, Broker, MapValue, Message, MessageFormatException, Queue, Sent, Timed
 from ackfsm.engine.core.codec import pack, unpack
-from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from ackfsm.terms import DeliveryMode, InputError
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.tables import shipped

@@ -19,7 +19,7 @@ from ackfsm.engine import (
     Timed,
     prometheus,
 )
-from ackfsm.journal import FileJournal
+from ackfsm.engine.journal import FileJournal
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.engine.counts import assert_counted
 from model_tests.support.tables import shipped

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import Broker, BrokerStopped, IllegalStateException, JMSException, Shuffled, Timed
-from ackfsm.journal import FileJournal, Journal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, SqliteJournal
 from ackfsm.terms import InputError, Profile
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.tables import shipped

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import Broker, BrokerStopped, JMSException, Shuffled
-from ackfsm.journal import FileJournal, OsDisk
+from ackfsm.engine.journal import FileJournal, OsDisk
 from model_tests.support.engine.brokers import broker_of, fill, received, rest
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped

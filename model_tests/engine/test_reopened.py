@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ackfsm.engine import Broker, HeaderValue, Outcome, TransactionRolledBackException
-from ackfsm.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from model_tests.support.engine.brokers import broker_of
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped

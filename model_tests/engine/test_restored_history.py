@@ -9,7 +9,7 @@ import pytest
 
 from ackfsm import verify
 from ackfsm.engine import Broker
-from ackfsm.journal import SqliteJournal
+from ackfsm.engine.journal import SqliteJournal
 from ackfsm.terms import Verdict
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped

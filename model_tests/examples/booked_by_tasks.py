@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
+from ackfsm.driving.pytest_plugin import Trial
 from ackfsm.engine.aio import AsyncConnection, AsyncMessage
-from ackfsm.pytest_plugin import Trial
 
 
 async def book(connection: AsyncConnection, queue: str, book_order: Callable[[AsyncMessage], None]) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
+from ackfsm.driving.pytest_plugin import Trial
 from ackfsm.engine import Connection, Message
-from ackfsm.pytest_plugin import Trial
 
 
 class Accounts:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ackfsm.cli import main
-from ackfsm.views.typed import lines_in_shell
-from ackfsm.views.verify import verify_screen
+from ackfsm.showing.views.typed import lines_in_shell
+from ackfsm.showing.views.verify import verify_screen
 from model_tests import documents
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped

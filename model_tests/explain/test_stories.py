@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from ackfsm import draw, verify
-from ackfsm.history_format import Event
+from ackfsm import verify
+from ackfsm.history.format import Event
+from ackfsm.showing import draw
+from ackfsm.showing.views.history import Story, WhyNot, stories_of
+from ackfsm.showing.views.story import story_json, story_screen, story_text
+from ackfsm.showing.views.story_words import life_sentence, story_clock
 from ackfsm.terms import Anomaly, Fault, Verdict
-from ackfsm.views.history import Story, WhyNot, stories_of
-from ackfsm.views.story import story_json, story_screen, story_text
-from ackfsm.views.story_words import life_sentence, story_clock
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import named_histories
 from model_tests.support.verify.stories import RECORDED, examined_file, named_stories

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ackfsm.showing.views.times import Clock, clock_of
 from ackfsm.terms import InputError
-from ackfsm.views.times import Clock, clock_of
 
 DAY = 86_400 * 10**9
 BEGUN = int(datetime(2026, 3, 1, 23, 59, tzinfo=UTC).timestamp()) * 10**9

@@ -8,7 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from ackfsm import draw, engine, explore, export, journal, matrix, network, tables, throughput, verify
+from ackfsm import engine, tables, verify
+from ackfsm.checking import explore, export, network
+from ackfsm.engine import journal
+from ackfsm.showing import draw
+from ackfsm.support import throughput
+from ackfsm.surveys import matrix
 from ackfsm.terms import AckfsmError, Anomaly, Fault, Profile, parse_value
 from model_tests.fuzz.files import Laboratory
 from model_tests.fuzz.words import FLAGS, JUNK, KEYS, NUMBERS, mostly

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
-from ackfsm import engine, journal
-from ackfsm.certificates import write_certificate
+from ackfsm import engine
+from ackfsm.checking.certificates import write_certificate
+from ackfsm.engine import journal
 from model_tests.fuzz.words import JUNK, KEYS, mostly, values
 from model_tests.support.checker.certified import certified
 from model_tests.support.verify.random_histories import histories

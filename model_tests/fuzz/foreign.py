@@ -16,8 +16,8 @@ from typing import Any, Final
 import yaml
 from hypothesis import strategies as st
 
-from ackfsm.history_format import Event
-from ackfsm.importing import FORMATS
+from ackfsm.history.format import Event
+from ackfsm.history.importing import FORMATS
 from model_tests.fuzz.files import Laboratory, damage, write_parquet
 from model_tests.fuzz.words import JUNK, mostly
 from model_tests.support.importing import SAMPLES

@@ -25,9 +25,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from ackfsm.explore import Step
-from ackfsm.export import run_lines
-from ackfsm.network import Network, compose
+from ackfsm.checking.explore import Step
+from ackfsm.checking.export import run_lines
+from ackfsm.checking.network import Network, compose
 from ackfsm.terms import Fault, InputError, Verdict
 from model_tests.histories.composite import Line, kinds_of, laid_out, write
 from model_tests.histories.damage import DAMAGES, damaged

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from ackfsm.network import Network, NetworkEvent
+from ackfsm.checking.network import Network, NetworkEvent
 from ackfsm.tables import Event, Lane, RowKind
 from ackfsm.terms import Fault
 from model_tests.support.tables import shipped

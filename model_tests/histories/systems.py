@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Configuration, Fault, InputError, Profile
 from model_tests.support.tables import shipped, values
 

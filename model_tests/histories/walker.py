@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import TypeAlias
 
-from ackfsm.explore import Change, Step
-from ackfsm.network import Network, NetworkEvent
+from ackfsm.checking.explore import Change, Step
+from ackfsm.checking.network import Network, NetworkEvent
 
 __all__ = ["Walker"]
 

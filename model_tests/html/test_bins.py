@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from ackfsm import tables
 from ackfsm.history.columns import Events, assemble, encode
 from ackfsm.history.lines import parse_block
+from ackfsm.showing.views.history import Stories
+from ackfsm.showing.views.story import story_json
 from ackfsm.verify import LEVELS, By, Series, verdict
 from ackfsm.verify.counting import bins as bins_module
 from ackfsm.verify.counting.bins import WIDTHS, Bins, bins_of, width_of
 from ackfsm.verify.folding.passes import Asked, Fold, Folded, Folder
 from ackfsm.verify.folding.summary import Chunk
 from ackfsm.verify.results.tables import ResultTables
-from ackfsm.views.history import Stories
-from ackfsm.views.story import story_json
 from model_tests.support.places import DATA
 from model_tests.support.verify.random_histories import Event, histories
 from model_tests.support.verify.traffic import traffic

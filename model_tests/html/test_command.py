@@ -11,10 +11,10 @@ import pytest
 
 from ackfsm import spark, tables, verify
 from ackfsm.cli import main
+from ackfsm.showing.views.history import picture_of
+from ackfsm.showing.views.picture import Commands, picture_page
 from ackfsm.terms import Configuration
 from ackfsm.verify.folding import chunks
-from ackfsm.views.history import picture_of
-from ackfsm.views.picture import Commands, picture_page
 from model_tests.support.places import DATA
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 

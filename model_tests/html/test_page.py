@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from ackfsm.cli import main
-from ackfsm.views import picture as view
+from ackfsm.showing.views import picture as view
 from model_tests.support.browser import browser, opened
 from model_tests.support.places import DATA
 from model_tests.support.verify.large_history import Planted, write_parquet

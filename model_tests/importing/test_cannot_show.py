@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ackfsm import verify
-from ackfsm.history_format import SHOWABLE, Event
+from ackfsm.history.format import SHOWABLE, Event
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.verify.counting.machines import fold
 from ackfsm.verify.counting.observables import OBSERVABLES, Observable, observable_code

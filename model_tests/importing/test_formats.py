@@ -8,16 +8,16 @@ import sys
 import pyarrow as pa
 import pytest
 
+from ackfsm.history.format import EVENTS, FIELDS, SHOWABLE
+from ackfsm.history.importing import FORMATS, Options, Problems, format_named
+from ackfsm.history.importing.rows import BATCH, Rows
+from ackfsm.history.importing.write import unread_rows
 from ackfsm.history.lines import SCHEMA, drop_invalid
-from ackfsm.history_format import EVENTS, FIELDS, SHOWABLE
-from ackfsm.importing import FORMATS, Options, Problems, format_named
-from ackfsm.importing.rows import BATCH, Rows
-from ackfsm.importing.write import unread_rows
 from ackfsm.terms import InputError
 
 
 def test_the_list_of_formats_loads_no_reader() -> None:
-    code = "import sys, ackfsm.importing; print(sorted({'pyarrow', 'numpy'} & set(sys.modules)), list(sys.modules))"
+    code = "import sys, ackfsm.history.importing; print(sorted({'pyarrow', 'numpy'} & set(sys.modules)), list(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.startswith("[] ")
     assert not any(f"'{each.module}'" in out for each in FORMATS.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm import cli
-from ackfsm.importing import FORMATS
+from ackfsm.history.importing import FORMATS
 from model_tests import documents
 from model_tests.support.importing import SAMPLES
 from model_tests.support.tables import shipped

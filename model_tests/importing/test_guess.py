@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from ackfsm import cli, verify
-from ackfsm.importing.guess import guess
+from ackfsm.history.importing.guess import guess
 from model_tests.support.commands import AS_PROMISED, UNDETERMINED, USAGE
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import cli
-from ackfsm.importing.edn import EdnError, Keyword, Symbol, read_all
+from ackfsm.history.importing.edn import EdnError, Keyword, Symbol, read_all
 from ackfsm.terms import InputError
 from model_tests.support.importing import SAMPLES, events, imported
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from ackfsm import cli
-from ackfsm.importing import Problems
-from ackfsm.importing.otlp import Otlp
+from ackfsm.history.importing import Problems
+from ackfsm.history.importing.otlp import Otlp
 from ackfsm.terms import InputError
 from model_tests.support.importing import SAMPLES, events, imported
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.importing.rabbitmq import _table, _time
+from ackfsm.history.importing.rabbitmq import _table, _time
 from ackfsm.terms import InputError
 from model_tests.support.importing import SAMPLES, events, imported
 

@@ -19,9 +19,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ackfsm import verify
-from ackfsm.history_format import Event
-from ackfsm.importing import Options, Problems, format_named
-from ackfsm.importing.write import import_history
+from ackfsm.history.format import Event
+from ackfsm.history.importing import Options, Problems, format_named
+from ackfsm.history.importing.write import import_history
 
 TEXT = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=8).filter(
     lambda text: text.strip() == text

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm.importing.streams import blocks, lines
+from ackfsm.history.importing.streams import blocks, lines
 from ackfsm.terms import InputError
 
 TEXTS = st.lists(st.text("ab ", max_size=12), max_size=12).map("\n".join)
@@ -40,7 +40,7 @@ def test_a_file_that_became_shorter_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.importing.streams.LONGEST_LINE", 50)
+    monkeypatch.setattr("ackfsm.history.importing.streams.LONGEST_LINE", 50)
     path = tmp_path / "text"
     path.write_text("a" * 60, encoding="utf-8")
     for read in (lambda: list(lines(path)), lambda: [list(block.lines()) for block in blocks(path, 10)]):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ackfsm.importing.mapping import When
-from ackfsm.importing.times import nanoseconds
+from ackfsm.history.importing.mapping import When
+from ackfsm.history.importing.times import nanoseconds
 
 MOMENTS = st.datetimes(datetime(1971, 1, 2), datetime(2200, 1, 1))  # noqa: DTZ001 - a zone is put in
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import FileJournal, JournalDamaged, Kind, SimulatedDisk
-from ackfsm.journal._sql import Head, read_rows, row
+from ackfsm.engine.journal import FileJournal, JournalDamaged, Kind, SimulatedDisk
+from ackfsm.engine.journal._sql import Head, read_rows, row
 from model_tests.support.journal.system_bugs import CHECKSUM_BUGS
 
 LONG = bytes(range(256)) * 36

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ackfsm.journal import (
+from ackfsm.engine.journal import (
     FileJournal,
     enumerate_corruptions,
     enumerate_crashes,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import DiskFaults, SimulatedDisk
+from ackfsm.engine.journal import DiskFaults, SimulatedDisk
 
 HERE = Path("/here")
 

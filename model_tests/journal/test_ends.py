@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from ackfsm import cli
-from ackfsm.journal import FileJournal, Journal, JournalDamaged, Kind, PostgresJournal, SqliteJournal
-from ackfsm.journal._sql import row
-from ackfsm.journal._watermark import Watermark, newest
+from ackfsm.engine.journal import FileJournal, Journal, JournalDamaged, Kind, PostgresJournal, SqliteJournal
+from ackfsm.engine.journal._sql import row
+from ackfsm.engine.journal._watermark import Watermark, newest
 from model_tests.support.journal.postgres import server
 
 UNCLEAN = "not closed cleanly: what was written last may not have been synced"

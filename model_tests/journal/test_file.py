@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import (
+from ackfsm.engine.journal import (
     ATTEMPTS,
     FileJournal,
     Journal,
@@ -21,7 +21,7 @@ from ackfsm.journal import (
     MemoryJournal,
     SqliteJournal,
 )
-from ackfsm.journal._watermark import Watermark
+from ackfsm.engine.journal._watermark import Watermark
 from ackfsm.terms import InputError
 from model_tests.support.places import PROJECT
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import Kind, Recovery, SqliteJournal, inspect_sqlite
+from ackfsm.engine.journal import Kind, Recovery, SqliteJournal, inspect_sqlite
 from ackfsm.terms import AckfsmError, InputError
 from model_tests.journal.test_file import fill
 from model_tests.support.journal.system_bugs import ROW_BUGS

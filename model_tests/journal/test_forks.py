@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import FileJournal, Journal, JournalFailure, Kind, PostgresJournal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, JournalFailure, Kind, PostgresJournal, SqliteJournal
 from ackfsm.terms import InputError
 from model_tests.journal.test_full_disk import kept
 from model_tests.support.journal.postgres import server

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import FileJournal, JournalDamaged, Kind, SimulatedDisk
-from ackfsm.journal._entry import LARGEST, Entry
-from ackfsm.journal._frame import SEGMENT, SegmentHeader, _head, encode, mark
+from ackfsm.engine.journal import FileJournal, JournalDamaged, Kind, SimulatedDisk
+from ackfsm.engine.journal._entry import LARGEST, Entry
+from ackfsm.engine.journal._frame import SEGMENT, SegmentHeader, _head, encode, mark
 from ackfsm.terms import InputError
 from model_tests.journal.test_protocol import Store, dsn, store  # noqa: F401 - fixtures
 

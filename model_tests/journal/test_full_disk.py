@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ackfsm.journal import DiskFaults, FileJournal, Journal, JournalFailure, Kind, SimulatedDisk, SqliteJournal
+from ackfsm.engine.journal import DiskFaults, FileJournal, Journal, JournalFailure, Kind, SimulatedDisk, SqliteJournal
 
 OPENED: dict[str, Callable[[Path], FileJournal | SqliteJournal]] = {"file": FileJournal, "sqlite": SqliteJournal}
 CALLS = ("pwrite", "fdatasync", "fsync", "open", "mkdir")

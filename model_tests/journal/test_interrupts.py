@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import FileJournal, Journal, MemoryJournal, PostgresJournal, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, MemoryJournal, PostgresJournal, SqliteJournal
 from ackfsm.terms import AckfsmError
 from model_tests.support.journal.interrupts import Opened, alarmed, interrupted_at, steps_of
 from model_tests.support.journal.postgres import server

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm import cli
-from ackfsm.journal import Disk, FileJournal, Journal, OsDisk, SimulatedDisk, SqliteJournal
+from ackfsm.engine.journal import Disk, FileJournal, Journal, OsDisk, SimulatedDisk, SqliteJournal
 from ackfsm.terms import AckfsmError, InputError
 from model_tests.support.places import PROJECT
 
@@ -161,7 +161,7 @@ def test_with_a_file_that_may_not_grow_what_was_confirmed_is_there(kind: str, tm
 
 _HOLDS = """
 import os, sys
-from ackfsm.journal import FileJournal, SqliteJournal, Kind
+from ackfsm.engine.journal import FileJournal, SqliteJournal, Kind
 journal = {"file": FileJournal, "sqlite": SqliteJournal}[sys.argv[1]](sys.argv[2])
 journal.append(Kind.STORE, 1, b"copy")
 journal.sync()

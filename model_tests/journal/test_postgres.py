@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import JournalFailure, Kind, PostgresJournal
+from ackfsm.engine.journal import JournalFailure, Kind, PostgresJournal
 from model_tests.support.journal.postgres import Server, running
 from model_tests.support.journal.system_bugs import POSTGRES_BUGS
 from model_tests.support.tools import missing

@@ -15,7 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from ackfsm.journal import (
+from ackfsm.engine.journal import (
     ATTEMPTS,
     FileJournal,
     Journal,

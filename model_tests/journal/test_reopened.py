@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import (
+from ackfsm.engine.journal import (
     ATTEMPTS,
     Crashable,
     FileJournal,
@@ -19,8 +19,8 @@ from ackfsm.journal import (
     Recovery,
     SqliteJournal,
 )
-from ackfsm.journal._frame import SEGMENT
-from ackfsm.journal._scan import WATERMARK
+from ackfsm.engine.journal._frame import SEGMENT
+from ackfsm.engine.journal._scan import WATERMARK
 
 
 class _Store:

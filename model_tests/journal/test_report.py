@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ackfsm import cli
-from ackfsm.journal import ATTEMPTS, FileJournal, Journal, Kind, SqliteJournal
+from ackfsm.engine.journal import ATTEMPTS, FileJournal, Journal, Kind, SqliteJournal
 from ackfsm.terms import InputError
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import JournalDamaged, JournalFailure, Kind, PostgresJournal, SqliteJournal, inspect_sqlite
-from ackfsm.journal._sql import row
+from ackfsm.engine.journal import JournalDamaged, JournalFailure, Kind, PostgresJournal, SqliteJournal, inspect_sqlite
+from ackfsm.engine.journal._sql import row
 from ackfsm.terms import InputError
 from model_tests.support.journal.postgres import server
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import SqliteJournal
+from ackfsm.engine.journal import SqliteJournal
 from model_tests.support.journal.program import PROGRAMS
 from model_tests.support.journal.system_bugs import REAL_BUGS
 from model_tests.support.journal.system_calls import TRACED, Call, parsed, recorded, violations

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.files import write_file, write_files
+from ackfsm.support.files import write_file, write_files
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import quoted, shown
 

@@ -21,7 +21,7 @@ CIRCULAR: Mapping[str, str] = {}
 """Packages whose modules still import each other in a circle, and why."""
 
 OPEN = {
-    "ackfsm.explore": {"ackfsm.explore.search.distributed"},
+    "ackfsm.checking.explore": {"ackfsm.checking.explore.search.distributed"},
     "ackfsm.verify": {  # Spark is another driver of the fold
         *(f"ackfsm.verify.folding.{name}" for name in ("chunks", "monitor", "observations", "passes", "summary")),
         *(f"ackfsm.verify.{name}" for name in ("findings.judgements", "findings.reasons", "results.tables", "words")),
@@ -71,7 +71,7 @@ def circle(package: str, found: Mapping[str, list[tuple[str, str]]]) -> list[str
 
 
 def top(module: str) -> str:
-    """The package at the top to which a module belongs: ``ackfsm.explore``."""
+    """The package at the top to which a module belongs: ``ackfsm.checking.explore``."""
     return ".".join(module.split(".")[:2])
 
 

@@ -26,7 +26,7 @@ NOTHING = Planted((), (), (), ())
 
 HEAVY = ("numpy", "numba", "pyarrow", "pandas", "pyspark")
 SELDOM = ("numba", "pandas", "pyspark", "pyarrow.dataset", "pyarrow.csv", "matplotlib", "jsonschema", "argcomplete")
-FOR_ANYTHING = (*HEAVY, "rich", "yaml", "ackfsm.tables", "ackfsm.network")
+FOR_ANYTHING = (*HEAVY, "rich", "yaml", "ackfsm.tables", "ackfsm.checking.network")
 
 
 @pytest.fixture(scope="module")

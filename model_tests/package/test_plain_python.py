@@ -43,7 +43,7 @@ def without(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def test_numba_is_really_missing(without: Run) -> None:
-    done = without("-c", "import ackfsm.explore, yaml, numba")
+    done = without("-c", "import ackfsm.checking.explore, yaml, numba")
     assert "ModuleNotFoundError: No module named 'numba'" in done.stderr
 
 

@@ -178,7 +178,7 @@ def test_an_application_that_answers_its_own_messages_is_ended(run: Run) -> None
         """
         @pytest.mark.ackfsm("jms", ack_mode="AUTO_ACKNOWLEDGE", delivery_mode="NON_PERSISTENT")
         def test(ackfsm, monkeypatch):
-            monkeypatch.setattr("ackfsm.pytest_plugin._watchdog._MOST_EVENTS", 1000)
+            monkeypatch.setattr("ackfsm.driving.pytest_plugin._watchdog._MOST_EVENTS", 1000)
             def application(connection):
                 session = connection.session()
                 consumer, producer = session.consumer("q"), session.producer("q")

@@ -175,7 +175,7 @@ def test_without_what_verification_needs_it_says_so(run: Run) -> None:
         """
         @pytest.fixture(autouse=True)
         def bare(monkeypatch):
-            monkeypatch.setattr("ackfsm.pytest_plugin.importlib.util.find_spec", lambda name: None)
+            monkeypatch.setattr("ackfsm.driving.pytest_plugin.importlib.util.find_spec", lambda name: None)
         def test(ackfsm):
             pass
         """
@@ -190,11 +190,11 @@ def test_who_does_not_use_it_pays_nothing(pytester: pytest.Pytester) -> None:
         import sys
         def test():
             heavy = {"numpy", "pyarrow", "yaml", "ackfsm.engine", "ackfsm.tables", "ackfsm.verify"}
-            assert "ackfsm.pytest_plugin" in sys.modules
+            assert "ackfsm.driving.pytest_plugin" in sys.modules
             assert not heavy & set(sys.modules)
         """
     )
-    result = pytester.runpytest_subprocess("-p", "ackfsm.pytest_plugin", "-W", "error")
+    result = pytester.runpytest_subprocess("-p", "ackfsm.driving.pytest_plugin", "-W", "error")
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("ackfsm:*")
 

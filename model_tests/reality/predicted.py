@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from ackfsm.timing import Interval, Workload, plan, waits_of
+from ackfsm.rates.timing import Interval, Workload, plan, waits_of
 from model_tests.benchmarks.plot import scattered
 from model_tests.reality.runs import MEASURED, read
 from model_tests.support.places import PROJECT

@@ -22,8 +22,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm import verify
+from ackfsm.history.format import FIELDS, VOCABULARY, Kind
 from ackfsm.history.lines import parse_block
-from ackfsm.history_format import FIELDS, VOCABULARY, Kind
 from ackfsm.recorder import HistoryHandler, Recorder, RecordingError
 from ackfsm.terms import AckMode, HostError, InputError
 from model_tests.support.commands import environment

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ackfsm.export import run_lines
+from ackfsm.checking.export import run_lines
 from ackfsm.terms import Configuration, InputError, Profile
 from model_tests.histories.composite import Line, laid_out, write
 from model_tests.histories.damage import DAMAGES, damaged

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession  # noqa: TC002 - pytest fixtures are looked at while it runs
 
-from ackfsm import cli, explore, matrix, spark
-from ackfsm.explore import Exploration
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import cli, spark
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Exploration
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.spark._chunks import Batches, minus_visited, rows_of
 from ackfsm.spark._levels import METADATA, Levels, states_in
+from ackfsm.surveys import matrix
 from ackfsm.terms import DefectError, Fault, InputError, SpecError
 from model_tests.checker.test_explore import proves
 from model_tests.searches import fitting

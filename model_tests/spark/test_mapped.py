@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ackfsm import spark, verify
-from ackfsm.importing import Options, Problems, format_named
-from ackfsm.importing.mapping import read_mapping
-from ackfsm.importing.write import import_history
+from ackfsm.history.importing import Options, Problems, format_named
+from ackfsm.history.importing.mapping import read_mapping
+from ackfsm.history.importing.write import import_history
 from ackfsm.terms import InputError
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ackfsm import cli, spark
+from ackfsm.rates.timing import plan_cells
 from ackfsm.terms import InputError
-from ackfsm.timing import plan_cells
 from model_tests.support.tables import shipped
 from model_tests.timing.test_sweep import grid
 

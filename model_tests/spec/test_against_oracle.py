@@ -8,8 +8,9 @@ import random
 
 import pytest
 
-from ackfsm import explore, tables
-from ackfsm.network import Bounds
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
 from ackfsm.terms import Anomaly, Fault, ListenerException
 from model_tests.support.spec import oracle
 from model_tests.support.tables import shipped

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import claims
-from ackfsm.claims import Claim, Status
-from ackfsm.claims._reachability import Never
+from ackfsm.surveys import claims
+from ackfsm.surveys.claims import Claim, Status
+from ackfsm.surveys.claims._reachability import Never
 from model_tests.support.spec.claim_mutants import ClaimMutant, mutants
 from model_tests.support.tables import shipped
 from model_tests.support.whole import few

@@ -13,10 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import claims, cli, explore, tables, throughput
-from ackfsm.claims import ClaimResult, Status
-from ackfsm.claims._questions import Search, SimulationResult
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, Network, compose
+from ackfsm.support import throughput
+from ackfsm.surveys import claims
+from ackfsm.surveys.claims import ClaimResult, Status
+from ackfsm.surveys.claims._questions import Search, SimulationResult
 from ackfsm.terms import Fault, InputError, SpecError
 from model_tests.support.places import SPEC
 from model_tests.support.tables import copy_of_spec, networks, replace, shipped
@@ -309,7 +312,7 @@ def test_a_way_is_performed_before_it_is_shown(tmp_path: Path, monkeypatch: pyte
     def without_faults(specification: tables.Specification, question: Search) -> Network:
         return compose(specification, question.configuration, Bounds())
 
-    monkeypatch.setattr("ackfsm.claims._reachability.network_of", without_faults)
+    monkeypatch.setattr("ackfsm.surveys.claims._reachability.network_of", without_faults)
     for check in ("{possible: duplicate}", "{never: duplicate}"):
         with pytest.raises(explore.NotReplayedError, match="witness of duplicate cannot be performed"):
             decided(tmp_path, check)
@@ -356,7 +359,7 @@ def test_a_simulation_that_is_off_by_two_in_a_thousand_refutes(
     def simulated(*_: object) -> SimulationResult:
         return SimulationResult(1000 * off)
 
-    monkeypatch.setattr("ackfsm.claims._questions._simulate", simulated)
+    monkeypatch.setattr("ackfsm.surveys.claims._questions._simulate", simulated)
     answer = decided(tmp_path, "{rate: {send: blocking, rtt: 1 ms, at_most: 1000, in: {profile: jms}}}")
     assert answer.status is Status.REFUTED
     assert f"gives 1,000 messages a second; simulated {1000 * off:,.1f} (jms)" in answer.sentence

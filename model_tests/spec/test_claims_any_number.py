@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import claims, cli
-from ackfsm.certificates import read_certificate
-from ackfsm.claims import ClaimResult, Status
-from ackfsm.claims._any_number import StandsAsItIs
+from ackfsm import cli
+from ackfsm.checking.certificates import read_certificate
+from ackfsm.surveys import claims
+from ackfsm.surveys.claims import ClaimResult, Status
+from ackfsm.surveys.claims._any_number import StandsAsItIs
 from ackfsm.tables import Specification
 from model_tests.support.checker.certified import verified
 from model_tests.support.checker.projected import fading

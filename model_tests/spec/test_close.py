@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.explore import Answer
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Answer
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, Profile
 from model_tests.support.tables import shipped
 

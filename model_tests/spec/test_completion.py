@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Anomaly, Fault, Profile
 from model_tests.support.tables import shipped
 

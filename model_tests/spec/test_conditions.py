@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 
-from ackfsm.network import Bounds
+from ackfsm.checking.network import Bounds
 from ackfsm.tables import Condition
 from ackfsm.tables._conditions import parse_condition
 from ackfsm.terms import Configuration, Fault, key_type, legal_values
@@ -215,7 +215,7 @@ def test_nothing_of_a_table_is_executed() -> None:
     program = """
 import sys, pathlib
 from ackfsm import tables
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.network import Bounds, compose
 executed = []
 def run():
     specification = tables.load(pathlib.Path(sys.argv[1]))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ackfsm import tables
-from ackfsm.explore import Interpreter, Refused
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.explore import Interpreter, Refused
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, Profile
 from model_tests.support.spec.steps import asked, can, reached

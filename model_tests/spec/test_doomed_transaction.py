@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.explore import Interpreter
-from ackfsm.network import Bounds, compose
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Interpreter
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Anomaly, Fault, Profile
 from model_tests.support.tables import shipped
 

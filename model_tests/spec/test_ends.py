@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import cli, explore, tables, verify
-from ackfsm.explore import Answer
-from ackfsm.network import Bounds, compose
+from ackfsm import cli, tables, verify
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Answer
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import copy_of_spec, replace, shipped

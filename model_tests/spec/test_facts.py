@@ -9,8 +9,8 @@ from typing import TypeAlias
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.network import Bounds
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, Profile
 from model_tests.support.tables import shipped

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm import cli, explore, tables, verify
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import cli, tables, verify
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.tables import Guarantees, Implication
 from ackfsm.terms import Anomaly, Fault, SpecError
 from ackfsm.verify import Finding, Findings

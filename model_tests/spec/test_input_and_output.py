@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, tables
-from ackfsm.network import Bounds
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import copy_of_spec, replace, shipped

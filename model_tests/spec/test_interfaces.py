@@ -13,10 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ackfsm import matrix, tables, verify
+from ackfsm import tables, verify
 from ackfsm.cli import main
 from ackfsm.engine import Broker
 from ackfsm.engine.aio import AsyncBroker
+from ackfsm.surveys import matrix
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, DeliveryMode, InputError, Profile, SendMode, SpecError
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped

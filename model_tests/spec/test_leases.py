@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.network import Bounds
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
 from ackfsm.terms import Anomaly
 from model_tests.support.tables import shipped
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
 from ackfsm.engine import Outcome
-from ackfsm.journal import FileJournal
-from ackfsm.network import Bounds
+from ackfsm.engine.journal import FileJournal
 from ackfsm.tables import Specification, load
 from ackfsm.terms import Fault, InputError, Written
 from model_tests.support.engine.brokers import accepted, broker_of, received, rest

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, tables, verify
-from ackfsm.network import Bounds
+from ackfsm import tables, verify
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
+from ackfsm.checking.unbounded import Level, decide
+from ackfsm.checking.unbounded._columns import Scope
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, Verdict
-from ackfsm.unbounded import Level, decide
-from ackfsm.unbounded._columns import Scope
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.verify.notation import events_of, write

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Fault, Profile
 from model_tests.support.tables import shipped
 

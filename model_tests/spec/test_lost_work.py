@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ackfsm import explore, tables
-from ackfsm.explore import pack
-from ackfsm.explore.search.search import Search
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import copy_of_spec, replace, shipped

@@ -6,9 +6,9 @@ import pytest
 import transitions
 from hypothesis import given, settings
 
-from ackfsm.explore import Interpreter, Refused
-from ackfsm.machines import Model, machine, trigger
-from ackfsm.network import Bounds, Instance, Network, compose
+from ackfsm.checking.explore import Interpreter, Refused
+from ackfsm.checking.machines import Model, machine, trigger
+from ackfsm.checking.network import Bounds, Instance, Network, compose
 from ackfsm.tables import EventRef, Fsm, Relation, Row, RowKind, Specification
 from ackfsm.terms import AckfsmError, Configuration, Fault
 from model_tests.support.tables import bounds, configurations, shipped, small_spec

@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.explore import Slicer
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Slicer
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import shipped
 

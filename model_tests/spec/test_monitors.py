@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from ackfsm import claims, explore, network, tables
-from ackfsm.claims._questions import Search, network_of
-from ackfsm.claims._reachability import Possible
-from ackfsm.claims._scope import Scope, configurations, read_bounds
-from ackfsm.network import Place
+from ackfsm import tables
+from ackfsm.checking import explore, network
+from ackfsm.checking.network import Place
+from ackfsm.surveys import claims
+from ackfsm.surveys.claims._questions import Search, network_of
+from ackfsm.surveys.claims._reachability import Possible
+from ackfsm.surveys.claims._scope import Scope, configurations, read_bounds
 from ackfsm.tables import Relation, Specification
 from model_tests.support.data import read_data
 from model_tests.support.spec.claim_mutants import mutants

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, tables
-from ackfsm.explore import Interpreter, Refused
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Interpreter, Refused
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
 from model_tests.support.spec.steps import can

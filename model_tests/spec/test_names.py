@@ -15,15 +15,16 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore, export, tables, verify
-from ackfsm.journal import enumerate_crashes
-from ackfsm.matrix import given_back
-from ackfsm.network import Bounds
-from ackfsm.simulation import simulate
+from ackfsm import tables, verify
+from ackfsm.checking import explore, export
+from ackfsm.checking.network import Bounds
+from ackfsm.engine.journal import enumerate_crashes
+from ackfsm.rates.simulation import simulate
+from ackfsm.rates.timing import Workload
+from ackfsm.surveys.matrix import given_back
 from ackfsm.tables import Specification, names
 from ackfsm.tables._needed import check_needed_names
 from ackfsm.terms import Fault, SpecError
-from ackfsm.timing import Workload
 from model_tests.support.journal.bugs import opened
 from model_tests.support.places import DATA, PROJECT, SPEC
 from model_tests.support.spec.renamed import SUFFIX, all_names, needed_names, renamed_copy, reserved_words

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, tables
-from ackfsm.explore import Answer
-from ackfsm.network import Bounds, compose
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Answer
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, Profile
 from model_tests.support.spec.steps import reached

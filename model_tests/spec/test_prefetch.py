@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, verify
+from ackfsm import verify
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.engine import Broker, Consumer, Message, Session, Timed
-from ackfsm.network import Bounds, compose
 from ackfsm.terms import Anomaly, Fault, Profile
 from model_tests.support.engine.brokers import accepted, broker_of
 from model_tests.support.tables import shipped

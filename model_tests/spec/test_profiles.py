@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore, tables
-from ackfsm.network import Bounds
+from ackfsm import tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
 from ackfsm.tables import Condition, ConditionalValue, Refusal
 from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError, Profile, SpecError, parse_value
 from model_tests.support.places import DATA

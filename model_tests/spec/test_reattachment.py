@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import pytest
 
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
 from model_tests.support.spec.steps import asked, reached
 from model_tests.support.tables import shipped

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore, export, tables
-from ackfsm.explore import Answer, Comparison
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import tables
+from ackfsm.checking import explore, export
+from ackfsm.checking.explore import Answer, Comparison
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError
 from model_tests.support.tables import copy_of_spec, replace, shipped

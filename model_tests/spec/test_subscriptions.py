@@ -2,8 +2,8 @@
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Fault
 from model_tests.support.tables import shipped
 

@@ -15,8 +15,8 @@ import yaml
 from hypothesis import given, settings
 
 from ackfsm import tables
+from ackfsm.checking.network import Bounds
 from ackfsm.engine import Broker
-from ackfsm.network import Bounds
 from ackfsm.tables import EventRef, Fsm, Machine, Relation, RowKind, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError

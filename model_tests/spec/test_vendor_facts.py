@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, tables, verify
-from ackfsm.journal import FileJournal
-from ackfsm.network import Bounds, compose
+from ackfsm import tables, verify
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, compose
+from ackfsm.engine.journal import FileJournal
+from ackfsm.showing.views import systems
 from ackfsm.terms import Configuration, Fault, InputError, SendMode, SpecError, Verdict
-from ackfsm.views import systems
 from model_tests.support.engine.brokers import accepted, broker_of, received
 from model_tests.support.places import DATA
 from model_tests.support.tables import copy_of_spec, replace, shipped

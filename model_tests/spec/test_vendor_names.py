@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm import matrix, tables
+from ackfsm import tables
 from ackfsm.cli import main
 from ackfsm.engine import Broker
-from ackfsm.lookup import Lookup
+from ackfsm.surveys import matrix
 from ackfsm.tables import Specification
+from ackfsm.tables.lookup import Lookup
 from ackfsm.terms import InputError, Profile, SendMode, SpecError
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 

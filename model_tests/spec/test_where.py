@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm.cli import main
-from ackfsm.lookup import CALLS, Answer, Cell, Lookup, Place, Space, TableRow
-from ackfsm.lookup._cells import cells_of
+from ackfsm.showing.views import where
+from ackfsm.showing.views.index import index_page
 from ackfsm.tables import ALWAYS, Fsm, Specification, Value, load, parse_condition
+from ackfsm.tables.lookup import CALLS, Answer, Cell, Lookup, Place, Space, TableRow
+from ackfsm.tables.lookup._cells import cells_of
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault, InputError, Profile, SendMode
-from ackfsm.views import where
-from ackfsm.views.index import index_page
 from model_tests.support.places import PROJECT, SPEC
 from model_tests.support.tables import configurations, copy_of_spec, replace, shipped, small_spec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ackfsm.importing import Options, Problems, format_named
+from ackfsm.history.importing import Options, Problems, format_named
 from model_tests.support.places import DATA
 
 __all__ = ["SAMPLES", "events", "imported"]

@@ -37,7 +37,7 @@ def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def runs(source: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(_HEAD + textwrap.dedent(source))
-        return pytester.runpytest_inprocess("-p", "ackfsm.pytest_plugin", "-p", "no:cacheprovider", *options)
+        return pytester.runpytest_inprocess("-p", "ackfsm.driving.pytest_plugin", "-p", "no:cacheprovider", *options)
 
     return runs
 

@@ -16,7 +16,7 @@ import pytest  # noqa: TC002 - its MonkeyPatch is part of what tests call
 from hypothesis import strategies as st
 
 from ackfsm import tables
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant
+from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import Condition, EventRef, Fsm, Row, RowKind, Specification, load
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.tables._source import Document, read_document

@@ -17,9 +17,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm.engine.core.model import EngineModel
-from ackfsm.simulation import simulate
+from ackfsm.rates.simulation import simulate
+from ackfsm.rates.timing import Interval, Workload, plan, waits_of
 from ackfsm.terms import AckMode, Configuration, InputError, Profile
-from ackfsm.timing import Interval, Workload, plan, waits_of
 from model_tests.support.tables import shipped
 
 __all__ = ["Compared", "compare", "drawn", "main"]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 
 from ackfsm import cli, tables
+from ackfsm.rates.timing import Grid, Interval, Waits, Workload, in_messages, plan, plan_cells, read_dimension, waits_of
+from ackfsm.rates.timing._plan import publish_rate
 from ackfsm.terms import InputError
-from ackfsm.timing import Grid, Interval, Waits, Workload, in_messages, plan, plan_cells, read_dimension, waits_of
-from ackfsm.timing._plan import publish_rate
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.timing.test_plan import WAITS, WORKS
 

@@ -8,9 +8,9 @@ import pytest
 
 from ackfsm import cli
 from ackfsm.cli._simulate import FAULTS as OFFERED
-from ackfsm.simulation import FAULTS, FaultRun, simulate, simulate_fault
+from ackfsm.rates.simulation import FAULTS, FaultRun, simulate, simulate_fault
+from ackfsm.rates.timing import Workload
 from ackfsm.terms import InputError
-from ackfsm.timing import Workload
 from model_tests.support.tables import shipped
 
 MILLISECOND = Fraction(1, 1000)

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ackfsm import cli, tables
+from ackfsm.rates.timing import RESOURCES, Interval, Plan, Waits, Workload, plan, waits_of, window_that_fills
+from ackfsm.rates.timing._plan import _DELIVERING, _PUBLISHING
+from ackfsm.rates.timing._ticks import ticks_of
 from ackfsm.terms import InputError, SpecError
-from ackfsm.timing import RESOURCES, Interval, Plan, Waits, Workload, plan, waits_of, window_that_fills
-from ackfsm.timing._plan import _DELIVERING, _PUBLISHING
-from ackfsm.timing._ticks import ticks_of
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
 MILLISECOND = Fraction(1, 1000)

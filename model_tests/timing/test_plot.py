@@ -7,12 +7,12 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ackfsm import cli
+from ackfsm.rates.timing import Row, plan_cells
+from ackfsm.showing.views.curves import Axis, Curve, Curves, label
+from ackfsm.showing.views.plot import plotted
+from ackfsm.showing.views.sweep_curves import curves_of
+from ackfsm.showing.views.text_plot import text_plot
 from ackfsm.terms import InputError
-from ackfsm.timing import Row, plan_cells
-from ackfsm.views.curves import Axis, Curve, Curves, label
-from ackfsm.views.plot import plotted
-from ackfsm.views.sweep_curves import curves_of
-from ackfsm.views.text_plot import text_plot
 from model_tests.support.tables import shipped
 from model_tests.timing.test_sweep import grid
 

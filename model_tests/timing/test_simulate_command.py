@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm import cli
-from ackfsm.simulation import PERCENTILES, latencies
+from ackfsm.rates.simulation import PERCENTILES, latencies
 
 
 def printed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

@@ -10,9 +10,9 @@ import pytest
 
 from ackfsm.engine import Broker, Timed
 from ackfsm.engine.core.model import EngineModel, Role
-from ackfsm.simulation import Simulated, Spread, _kernel, _layout, simulate
+from ackfsm.rates.simulation import Simulated, Spread, _kernel, _layout, simulate
+from ackfsm.rates.timing import Workload, plan, waits_of
 from ackfsm.terms import InputError
-from ackfsm.timing import Workload, plan, waits_of
 from model_tests.support.tables import shipped
 from model_tests.timing.drawn import compare, drawn
 
@@ -167,9 +167,9 @@ def test_python_and_compiled_code_do_the_same(
     profile: str, settings: dict[str, Any], model: EngineModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = Workload(rtt=MILLISECOND, sync_time=MILLISECOND, producers=2, consumers=2, messages_per_commit=3, **LINE)
-    monkeypatch.setattr("ackfsm.simulation._simulation._FEW", 0)
+    monkeypatch.setattr("ackfsm.rates.simulation._simulation._FEW", 0)
     compiled = ran(model, work, 600, profile, **settings)
-    monkeypatch.setattr("ackfsm.simulation._simulation._kernel_run", lambda _: (_kernel.run, False))
+    monkeypatch.setattr("ackfsm.rates.simulation._simulation._kernel_run", lambda _: (_kernel.run, False))
     plain = ran(model, work, 600, profile, **settings)
     assert plain.events == compiled.events
     assert np.array_equal(plain.accepted_at, compiled.accepted_at)

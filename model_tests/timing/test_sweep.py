@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from ackfsm import batch, cli
+from ackfsm import cli
 from ackfsm.cli import _sweep
+from ackfsm.rates.timing import Grid, Planner, Row, Waits, Workload, plan, plan_cells, read_dimension, waits_of
+from ackfsm.tables import batch
 from ackfsm.terms import InputError
-from ackfsm.timing import Grid, Planner, Row, Waits, Workload, plan, plan_cells, read_dimension, waits_of
 from model_tests.support.tables import shipped
 from model_tests.timing.test_plan import WAITS, WORKS
 

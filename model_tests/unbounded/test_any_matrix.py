@@ -15,15 +15,17 @@ import pyarrow.parquet as pq
 import pytest  # noqa: TC002 - its CaptureFixture is part of what tests take
 from rich.console import Console
 
-from ackfsm import cli, explore, matrix, tables
-from ackfsm.matrix import AnyNumber, Matrix, Repeated
-from ackfsm.network import Bounds
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
+from ackfsm.checking.unbounded import decide, network_key
+from ackfsm.showing.views import matrix_files
+from ackfsm.showing.views.matrix import matrix_json, matrix_screen
+from ackfsm.surveys import matrix
+from ackfsm.surveys.matrix import AnyNumber, Matrix, Repeated
 from ackfsm.tables import Promise, Specification
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Fault
-from ackfsm.unbounded import decide, network_key
-from ackfsm.views import matrix_files
-from ackfsm.views.matrix import matrix_json, matrix_screen
 from model_tests.support.checker.projected import fading
 from model_tests.support.tables import shipped
 

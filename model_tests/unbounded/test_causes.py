@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ackfsm.unbounded import Level, _causes
-from ackfsm.unbounded._causes import NOTHING, Causes, Waiting
-from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._watching import Graph, graph_of, watching_columns
+from ackfsm.checking.unbounded import Level, _causes
+from ackfsm.checking.unbounded._causes import NOTHING, Causes, Waiting
+from ackfsm.checking.unbounded._tables import Role, Table
+from ackfsm.checking.unbounded._watching import Graph, graph_of, watching_columns
 from model_tests.support.checker.few_views import steps_in, views_of_few
 
 State = tuple[int, int]

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from ackfsm import cli, explore
-from ackfsm.network import Bounds, compose, observers_of
+from ackfsm import cli
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, compose, observers_of
+from ackfsm.checking.unbounded import Decision, Level, Proof, _decide, decide, prove
+from ackfsm.checking.unbounded._decide import is_performed
 from ackfsm.terms import Anomaly, Fault, InputError
-from ackfsm.unbounded import Decision, Level, Proof, _decide, decide, prove
-from ackfsm.unbounded._decide import is_performed
 from model_tests.support.tables import shipped
 
 BROKER = frozenset({Fault.BROKER_KILL})
@@ -63,7 +64,7 @@ def test_what_takes_no_second_sending_is_found_without_any(monkeypatch: pytest.M
     assert (reorder.reachable, reorder.messages) == (True, 2)
     (witness,) = found.witnesses()
     assert witness.network.configuration == configuration
-    monkeypatch.setattr("ackfsm.unbounded._decide._Run._search_sent_once", lambda _: None)
+    monkeypatch.setattr("ackfsm.checking.unbounded._decide._Run._search_sent_once", lambda _: None)
     (reorder,) = decide(shipped(), configuration, Bounds(faults=faults), **asked).findings.values()  # type: ignore[arg-type]
     assert reorder.reachable is None
 

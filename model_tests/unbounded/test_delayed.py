@@ -8,14 +8,14 @@ from collections.abc import Mapping
 
 import pytest
 
-from ackfsm import explore
-from ackfsm.certificates import verify_certificate
-from ackfsm.network import Bounds
+from ackfsm.checking import explore
+from ackfsm.checking.certificates import verify_certificate
+from ackfsm.checking.network import Bounds
+from ackfsm.checking.unbounded import Level, decide, prove
+from ackfsm.checking.unbounded._ghosts import LOST, Delayed, Moves, delayed_ghost, delayed_states
+from ackfsm.checking.unbounded._tables import Role
 from ackfsm.tables import EventRef, Specification
 from ackfsm.terms import Anomaly, Fault
-from ackfsm.unbounded import Level, decide, prove
-from ackfsm.unbounded._ghosts import LOST, Delayed, Moves, delayed_ghost, delayed_states
-from ackfsm.unbounded._tables import Role
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import row, shipped
 from model_tests.support.whole import in_turn
@@ -49,12 +49,12 @@ def test_what_is_held_over_a_broken_connection_is_within_the_bound(profile: str,
 
 
 def test_it_is_the_delayed_ghost_that_proves_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.unbounded._examined._is_at_most_delayed", lambda *_: False)
+    monkeypatch.setattr("ackfsm.checking.unbounded._examined._is_at_most_delayed", lambda *_: False)
     assert not _proved(shipped(), "qpid")
 
 
 def test_too_many_views_for_it_are_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.unbounded._examined._MOST_PRODUCT", 100)
+    monkeypatch.setattr("ackfsm.checking.unbounded._examined._MOST_PRODUCT", 100)
     configuration = shipped().configure("qpid", HELD["qpid"])
     proof = prove(shipped(), configuration, ["prefetch_overrun"], faults=LINK, levels=[Level.RELATED])
     assert "more than 100 pairs of a view and a state" in proof.verdicts["prefetch_overrun"].undecided
@@ -124,14 +124,14 @@ def test_a_certificate_of_it_is_verified(profile: str, level: Level) -> None:
 
 def test_it_is_the_delayed_ghost_that_verifies_it(monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = certified("qpid", HELD["qpid"], NAMES, faults=LINK)
-    monkeypatch.setattr("ackfsm.certificates._verify.is_within_delayed", lambda *_: False)
+    monkeypatch.setattr("ackfsm.checking.certificates._verify.is_within_delayed", lambda *_: False)
     assert set(verified(certificate).refuted) == {"prefetch_overrun"}
 
 
 def test_a_certificate_of_a_library_that_keeps_what_it_holds_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     """The views of the defect are closed; a search that takes every ghost to be late enough says too much of them."""
     defect = _changed("delivery", "prefetched", "consumer_link_up", "prefetched")
-    monkeypatch.setattr("ackfsm.unbounded._examined._is_at_most_delayed", lambda *_: True)
+    monkeypatch.setattr("ackfsm.checking.unbounded._examined._is_at_most_delayed", lambda *_: True)
     configuration = defect.configure("rabbitmq", HELD["rabbitmq"] | {"prefetch": 500})
     made = decide(defect, configuration, Bounds(faults=LINK), only=NAMES, keep_invariants=True).certificate()
     assert set(made.proved) == set(NAMES)

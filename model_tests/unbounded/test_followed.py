@@ -8,17 +8,17 @@ import functools
 import numpy as np
 import pytest
 
-from ackfsm import explore
-from ackfsm.network import Bounds, compose, observers_of
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, compose, observers_of
+from ackfsm.checking.unbounded import Level, _followed, prove
+from ackfsm.checking.unbounded._columns import Scope, System, Watcher, system_of, watchers_of
+from ackfsm.checking.unbounded._families import Family
+from ackfsm.checking.unbounded._followed import can_be_followed, followed
+from ackfsm.checking.unbounded._steps import Spaces
+from ackfsm.checking.unbounded._tables import Role, Table
+from ackfsm.checking.unbounded._views import Views, pack_views
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
-from ackfsm.unbounded import Level, _followed, prove
-from ackfsm.unbounded._columns import Scope, System, Watcher, system_of, watchers_of
-from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._followed import can_be_followed, followed
-from ackfsm.unbounded._steps import Spaces
-from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._views import Views, pack_views
 from model_tests import mutants
 from model_tests.support.checker.projected import Projection, random_run
 from model_tests.support.tables import shipped

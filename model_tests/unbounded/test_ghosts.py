@@ -6,14 +6,14 @@ import dataclasses
 
 import pytest
 
-from ackfsm.network import Bounds, Network, NetworkEvent, compose
+from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose
+from ackfsm.checking.unbounded import Level, _columns, _prove, prove
+from ackfsm.checking.unbounded._columns import Scope, System, system_of
+from ackfsm.checking.unbounded._families import Family
+from ackfsm.checking.unbounded._ghosts import LOST, Moves, ghost_of
+from ackfsm.checking.unbounded._tables import Table
 from ackfsm.tables import EventRef, Machine, RowKind, Specification
 from ackfsm.terms import Configuration, Fault
-from ackfsm.unbounded import Level, _columns, _prove, prove
-from ackfsm.unbounded._columns import Scope, System, system_of
-from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._ghosts import LOST, Moves, ghost_of
-from ackfsm.unbounded._tables import Table
 from model_tests.support.checker.projected import Projection, random_run
 from model_tests.support.tables import shipped
 

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from ackfsm.network import observers_of
+from ackfsm.checking.network import observers_of
+from ackfsm.checking.unbounded import Level, _prove, prove
+from ackfsm.checking.unbounded._columns import Scope, System, system_of, watchers_of
+from ackfsm.checking.unbounded._families import Family
+from ackfsm.checking.unbounded._localize import Kept, projected, with_what_chooses
+from ackfsm.checking.unbounded._related import relating
 from ackfsm.terms import Anomaly, Fault
-from ackfsm.unbounded import Level, _prove, prove
-from ackfsm.unbounded._columns import Scope, System, system_of, watchers_of
-from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._localize import Kept, projected, with_what_chooses
-from ackfsm.unbounded._related import relating
 from model_tests.support.checker.certified import certified, verified
 from model_tests.support.tables import shipped
 from model_tests.support.whole import few

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from ackfsm import cli, explore, tables
-from ackfsm.network import Bounds, compose, observers_of
+from ackfsm import cli, tables
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, compose, observers_of
+from ackfsm.checking.unbounded import Level, _filled, decide, prove
+from ackfsm.checking.unbounded._columns import Scope
+from ackfsm.checking.unbounded._many import Many
+from ackfsm.checking.unbounded._tables import Role
 from ackfsm.tables import load
 from ackfsm.terms import Anomaly, Fault
-from ackfsm.unbounded import Level, _filled, decide, prove
-from ackfsm.unbounded._columns import Scope
-from ackfsm.unbounded._many import Many
-from ackfsm.unbounded._tables import Role
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
 THROWS = frozenset({Fault.LISTENER_EXCEPTION})

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ackfsm.checking.unbounded import Level, _compiled, prove
+from ackfsm.checking.unbounded._causes import caused_states
+from ackfsm.checking.unbounded._columns import Scope, System, system_of
+from ackfsm.checking.unbounded._families import Family
+from ackfsm.checking.unbounded._localize import Kept, projected
+from ackfsm.checking.unbounded._related import halves_of, relating
+from ackfsm.checking.unbounded._spaces import Space, empty_lookup
+from ackfsm.checking.unbounded._steps import Spaces
+from ackfsm.checking.unbounded._tables import Role
+from ackfsm.checking.unbounded._views import Views
 from ackfsm.terms import Fault
-from ackfsm.unbounded import Level, _compiled, prove
-from ackfsm.unbounded._causes import caused_states
-from ackfsm.unbounded._columns import Scope, System, system_of
-from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._localize import Kept, projected
-from ackfsm.unbounded._related import halves_of, relating
-from ackfsm.unbounded._spaces import Space, empty_lookup
-from ackfsm.unbounded._steps import Spaces
-from ackfsm.unbounded._tables import Role
-from ackfsm.unbounded._views import Views
 from model_tests.support.tables import shipped
 from model_tests.support.whole import in_turn
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from ackfsm.explore import SearchOptions, explore
-from ackfsm.network import Bounds, compose, observers_of
+from ackfsm.checking.explore import SearchOptions, explore
+from ackfsm.checking.network import Bounds, compose, observers_of
+from ackfsm.checking.unbounded import Level, Proof, Verdict, _prove, prove
+from ackfsm.checking.unbounded._causes import Causes, caused_states
+from ackfsm.checking.unbounded._columns import System
+from ackfsm.checking.unbounded._examined import Related
+from ackfsm.checking.unbounded._localize import Kept
+from ackfsm.checking.unbounded._related import RelatedRest, relating
+from ackfsm.checking.unbounded._tables import Role, Table
+from ackfsm.checking.unbounded._words import Letter
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
-from ackfsm.unbounded import Level, Proof, Verdict, _prove, prove
-from ackfsm.unbounded._causes import Causes, caused_states
-from ackfsm.unbounded._columns import System
-from ackfsm.unbounded._examined import Related
-from ackfsm.unbounded._localize import Kept
-from ackfsm.unbounded._related import RelatedRest, relating
-from ackfsm.unbounded._tables import Role, Table
-from ackfsm.unbounded._words import Letter
 from model_tests.support.checker.projected import fading, wary
 from model_tests.support.tables import shipped
 from model_tests.support.whole import few

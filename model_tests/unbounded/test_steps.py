@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ackfsm.unbounded import Level
-from ackfsm.unbounded._steps import Step
-from ackfsm.unbounded._tables import Role
-from ackfsm.unbounded._views import Views
+from ackfsm.checking.unbounded import Level
+from ackfsm.checking.unbounded._steps import Step
+from ackfsm.checking.unbounded._tables import Role
+from ackfsm.checking.unbounded._views import Views
 from model_tests.support.checker.few_views import steps_in, views_of_few
 
 

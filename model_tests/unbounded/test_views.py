@@ -8,19 +8,19 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from ackfsm.explore import explore
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.explore import explore
+from ackfsm.checking.network import Bounds, compose
+from ackfsm.checking.unbounded import Level
+from ackfsm.checking.unbounded._alike import Bounded
+from ackfsm.checking.unbounded._columns import Scope, System, system_of
+from ackfsm.checking.unbounded._families import Family
+from ackfsm.checking.unbounded._localize import Kept, projected
+from ackfsm.checking.unbounded._related import Known, RelatedViews, Relation, halves_of, relating
+from ackfsm.checking.unbounded._spaces import distinct_rows
+from ackfsm.checking.unbounded._steps import Spaces
+from ackfsm.checking.unbounded._tables import Table
+from ackfsm.checking.unbounded._views import Views
 from ackfsm.terms import Fault
-from ackfsm.unbounded import Level
-from ackfsm.unbounded._alike import Bounded
-from ackfsm.unbounded._columns import Scope, System, system_of
-from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._localize import Kept, projected
-from ackfsm.unbounded._related import Known, RelatedViews, Relation, halves_of, relating
-from ackfsm.unbounded._spaces import distinct_rows
-from ackfsm.unbounded._steps import Spaces
-from ackfsm.unbounded._tables import Table
-from ackfsm.unbounded._views import Views
 from model_tests.support.checker.projected import Projection, random_run
 from model_tests.support.tables import shipped
 from model_tests.support.whole import in_turn

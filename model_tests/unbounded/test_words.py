@@ -6,7 +6,7 @@ import itertools
 import random
 from collections.abc import Sequence
 
-from ackfsm.unbounded._words import Letter, word_exists
+from ackfsm.checking.unbounded._words import Letter, word_exists
 
 Apart = Sequence[Sequence[bool]]
 """For each kind, which kinds a later letter is never of."""

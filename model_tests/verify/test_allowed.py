@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore, verify
-from ackfsm.network import Bounds
+from ackfsm import verify
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds
 from ackfsm.terms import Anomaly, Fault
 from ackfsm.verify.context.allowed import Allowed
 from model_tests.support.tables import shipped
@@ -130,7 +131,7 @@ def test_what_neither_a_proof_nor_a_search_decides_is_open(monkeypatch: pytest.M
 @pytest.mark.usefixtures("cache")
 def test_a_no_that_is_not_proved_says_that_it_is_of_two_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = shipped().configure("rabbitmq", {"ack_mode": "CLIENT_ACKNOWLEDGE"})
-    monkeypatch.setattr("ackfsm.unbounded._decide._BYTES_OF_A_VIEW", 10**9)  # no proof has room
+    monkeypatch.setattr("ackfsm.checking.unbounded._decide._BYTES_OF_A_VIEW", 10**9)  # no proof has room
     told = verify.allowed(shipped(), configuration, (), found=[Anomaly.REORDER])
     assert told[Anomaly.REORDER] == Allowed(answer=False, limit="with two messages; of more nothing is proved")
 
@@ -163,8 +164,8 @@ def test_a_no_of_few_messages_is_not_believed_where_more_show_it(  # noqa: PLR09
         return dataclasses.replace(answer, findings=found)
 
     monkeypatch.setattr("ackfsm.verify.context.allowed.check", says_no)
-    monkeypatch.setattr("ackfsm.explore.check", says_no)
-    monkeypatch.setattr("ackfsm.unbounded._decide._BYTES_OF_A_VIEW", 10**5)  # nothing is lost on proofs
+    monkeypatch.setattr("ackfsm.checking.explore.check", says_no)
+    monkeypatch.setattr("ackfsm.checking.unbounded._decide._BYTES_OF_A_VIEW", 10**5)  # nothing is lost on proofs
     configuration = shipped().configure(profile, settings)
     told = verify.allowed(shipped(), configuration, faults, actions=actions, found=[anomaly])
     assert told[anomaly] == Allowed(answer=True)

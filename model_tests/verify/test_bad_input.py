@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ackfsm import verify
-from ackfsm.history_format import NEEDS
+from ackfsm.history.format import NEEDS
 from ackfsm.terms import Anomaly, InputError, Verdict
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import shipped

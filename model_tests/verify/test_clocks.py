@@ -15,8 +15,8 @@ from ackfsm import verify
 from ackfsm.cli import main
 from ackfsm.history import clocks as clocks_
 from ackfsm.history.clocks import constants_of
+from ackfsm.support.throughput import parse_duration
 from ackfsm.terms import Anomaly, InputError, Verdict
-from ackfsm.throughput import parse_duration
 from ackfsm.verify import Findings, judge
 from ackfsm.verify.words import span
 from model_tests.support.tables import shipped

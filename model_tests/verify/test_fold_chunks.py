@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from ackfsm import tables
 from ackfsm.history.columns import ABSENT, assemble, encode
+from ackfsm.history.format import Event as Line
 from ackfsm.history.kernel import times_after
 from ackfsm.history.lines import SCHEMA, parse_block
 from ackfsm.history.victims import NamedVictim
-from ackfsm.history_format import Event as Line
 from ackfsm.terms import Anomaly, InputError
 from ackfsm.verify import Configurations, Events, Findings, History, examine, examine_path, read
 from ackfsm.verify.folding import chunks as chunks_

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ackfsm import verify
-from ackfsm.export import run_lines
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking.export import run_lines
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, Fault, InputError, Profile
 from ackfsm.verify.conformance import messages as messages_

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import explore, tables, verify
-from ackfsm.explore import Interpreter
-from ackfsm.history_format import Event
-from ackfsm.network import Bounds, compose
+from ackfsm import tables, verify
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Interpreter
+from ackfsm.checking.network import Bounds, compose
+from ackfsm.history.format import Event
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.verify.model_runs import Run, judged, random_run, systems, witnesses

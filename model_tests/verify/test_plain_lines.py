@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from ackfsm.history import plain_lines
 from ackfsm.history.columns import ABSENT
+from ackfsm.history.format import FIELDS, VOCABULARY, Event, Kind
 from ackfsm.history.gathered import Gathered, ReadLines, numbered_again
 from ackfsm.history.lines import parse_block
 from ackfsm.history.plain_lines import read_lines
 from ackfsm.history.scan import Text
-from ackfsm.history_format import FIELDS, VOCABULARY, Event, Kind
 
 COMPLETE: dict[str, Any] = {
     "t": 1,

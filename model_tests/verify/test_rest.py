@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ackfsm import verify
-from ackfsm.network import Bounds, compose
+from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import shipped
 from model_tests.support.verify.model_runs import judged, witnesses

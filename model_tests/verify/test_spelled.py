@@ -12,9 +12,9 @@ from hypothesis import given
 
 from ackfsm import verify
 from ackfsm.history.columns import assemble, encode
+from ackfsm.history.format import EVENTS
 from ackfsm.history.lines import SCHEMA
 from ackfsm.history.spelled import spelled_out
-from ackfsm.history_format import EVENTS
 from ackfsm.terms import Anomaly
 from model_tests.support.tables import shipped
 from model_tests.support.verify.labeller import in_order, spelt_out

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.explore import pack
-from ackfsm.network import Bounds, Instance, Network, NetworkEvent, Participant
+from ackfsm.checking.explore import pack
+from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.verify.conformance import successors as successors_
 from ackfsm.verify.conformance.successors import Successors

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ackfsm import files, verify
+from ackfsm import verify
 from ackfsm.cli import main
+from ackfsm.support import files
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError, Verdict
 from ackfsm.verify import Examination, Result
 from ackfsm.verify.folding import chunks

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ackfsm import explore, export, verify
+from ackfsm import verify
+from ackfsm.checking import explore, export
 from ackfsm.history.index import Index
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify.conformance.life import contradiction

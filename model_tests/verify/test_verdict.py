@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from ackfsm import explore, verify
+from ackfsm import verify
+from ackfsm.checking import explore
 from ackfsm.cli import main
+from ackfsm.showing.views.verify import verify_screen
 from ackfsm.terms import Anomaly, Configuration, Fault, Verdict
 from ackfsm.verify import Finding, Findings, ParseError, judge
 from ackfsm.verify.context.allowed import Allowed
 from ackfsm.verify.words import occurrence
-from ackfsm.views.verify import verify_screen
 from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import events_of, write
 

@@ -12,7 +12,7 @@ from ackfsm.engine.core.codec import pack
 from ackfsm.engine.core.instances import Copy, HeaderValue, Sent
 from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.engine.core.queues import Queues
-from ackfsm.journal import Kind, Live
+from ackfsm.engine.journal import Kind, Live
 
 __all__ = ["DEAD_LETTER_HEADERS", "DeadLetters"]
 

@@ -16,7 +16,7 @@ from ackfsm.engine.core.outages import Outages
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.engine.core.stepper import Stepper
-from ackfsm.journal import Journal
+from ackfsm.engine.journal import Journal
 from ackfsm.tables.names import IN_QUEUE, Agent, Entry, Event, Machine, Process
 from ackfsm.terms import Configuration
 

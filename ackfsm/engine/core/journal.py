@@ -10,7 +10,7 @@ from ackfsm.engine.core.errors import BrokerStopped, JMSException, JournalIncons
 from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import SCOPES, Automaton, BoundEvent
 from ackfsm.engine.core.stepper import Effect, Stepper
-from ackfsm.journal import ATTEMPTS, Crashable, Journal, JournalFailure, Kind, Live
+from ackfsm.engine.journal import ATTEMPTS, Crashable, Journal, JournalFailure, Kind, Live
 from ackfsm.tables import EventRef, RowKind
 from ackfsm.tables.names import Agent, Event, Machine, Record, Redelivery
 
@@ -163,7 +163,7 @@ class JournalAdapter:
         if not isinstance(self.journal, Crashable):
             kind = type(self.journal).__name__
             raise JMSException(
-                f"a {kind} cannot be crashed inside this process; give it the methods of ackfsm.journal.Crashable"
+                f"a {kind} cannot be crashed inside this process; give it the methods of ackfsm.engine.journal.Crashable"
             )
         return self.journal
 

@@ -9,7 +9,7 @@ from ackfsm.engine.core.instances import Copy, Queue, SenderLink, Sent
 from ackfsm.engine.core.links import Links
 from ackfsm.engine.core.loop import RunLoop
 from ackfsm.engine.core.model import Automaton, Role
-from ackfsm.journal import REMEMBERED, Live, Recovery
+from ackfsm.engine.journal import REMEMBERED, Live, Recovery
 from ackfsm.tables import Counter, EventRef, RowKind
 from ackfsm.tables.names import DuplicateId, Entry, Event, Machine, Publication, PublishFrame, Record, Redelivery
 from ackfsm.terms import Configuration, InputError

@@ -11,9 +11,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT
+from ackfsm.history.format import Event
 from ackfsm.history.joins import NONE, distinct_pairs
 from ackfsm.history.victims import OF_THE_BROKER
-from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration
 from ackfsm.verify.conformance.explain import (

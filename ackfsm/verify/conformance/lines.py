@@ -12,9 +12,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints, Mask
 from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, Pairs, distinct_pairs, last_before, members_of, number_pairs
-from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Certainty, Of, Side, SignRow, When
 from ackfsm.verify.conformance.tokens import NOBODY, Tokens, doubted
 from ackfsm.verify.context.circumstances import EFFECT, Circumstances, Interruptions, circumstances

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from ackfsm.history.arrays import Ints, Mask, mixed
 from ackfsm.history.columns import ABSENT
+from ackfsm.history.format import Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE
-from ackfsm.history_format import Event
 from ackfsm.tables import Certainty, Side
 from ackfsm.verify.conformance.around import Lifetimes, around
 from ackfsm.verify.conformance.life import Heard, Life

@@ -17,7 +17,7 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.tables import Fact, Of, Side, Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import (

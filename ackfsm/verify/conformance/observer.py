@@ -18,9 +18,9 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ackfsm.explore import pack
+from ackfsm.checking.explore import pack
+from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.history.arrays import Ints
-from ackfsm.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import Certainty, Lane, Of, Only, Side, SignRow, Specification
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.successors import Successors, Vectors

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
+from ackfsm.history.format import Event
 from ackfsm.history.index import Index
-from ackfsm.history_format import Event
 from ackfsm.tables import Certainty, Fact, Side, Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import Configuration

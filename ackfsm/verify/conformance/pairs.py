@@ -17,9 +17,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT
+from ackfsm.history.format import Event
 from ackfsm.history.index import OUTCOMES, Index
 from ackfsm.history.joins import NONE, at, number_pairs
-from ackfsm.history_format import Event
 from ackfsm.terms import Anomaly, Configuration, SendMode
 from ackfsm.verify.conformance.lives import Facts
 from ackfsm.verify.conformance.messages import Conformance

@@ -15,7 +15,7 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import Events
-from ackfsm.history_format import Event
+from ackfsm.history.format import Event
 from ackfsm.tables import Recording, Specification, When
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.life import Life

@@ -7,10 +7,10 @@ import dataclasses
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, distinct_pairs
 from ackfsm.history.victims import fault_lines
-from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import names
 from ackfsm.terms import Fault
 

@@ -1,7 +1,7 @@
 """Whether a configuration can reach an anomaly under given faults, to judge recorded histories by; cached between runs.
 
 There is one authority: what one message shows is shown, and what it does not show is asked of
-:func:`ackfsm.unbounded.decide`, for any number of messages.  A search for two messages is asked beside it only where
+:func:`ackfsm.checking.unbounded.decide`, for any number of messages.  A search for two messages is asked beside it only where
 several consumers matter, of which no proof speaks.
 """
 
@@ -20,9 +20,9 @@ from typing import Final
 
 import platformdirs
 
-from ackfsm.explore import Reduction, check
-from ackfsm.files import write_file
-from ackfsm.network import Bounds
+from ackfsm.checking.explore import Reduction, check
+from ackfsm.checking.network import Bounds
+from ackfsm.support.files import write_file
 from ackfsm.tables import IndexKind, Monitor, Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 
@@ -146,7 +146,7 @@ class _Question:
 
     def any_number(self, name: str) -> _Answers:
         """Whether any number of messages shows the anomaly ``name``; no proof is of several consumers."""
-        from ackfsm.unbounded import decide  # most histories need no proof, and it takes a while to load
+        from ackfsm.checking.unbounded import decide  # most histories need no proof, and it takes a while to load
 
         anomaly = Anomaly(name)
         decision = decide(

@@ -10,9 +10,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT
+from ackfsm.history.format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, Event
 from ackfsm.tables import Of, Side, SignRow
 from ackfsm.terms import Fault
 from ackfsm.verify.context.signs import Signs, lines_of

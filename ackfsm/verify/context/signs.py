@@ -9,7 +9,7 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history_format import VOCABULARY, Event
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.tables import Certainty, SignRow, Specification, When
 from ackfsm.terms import Configuration
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.format import Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, number_pairs
-from ackfsm.history_format import Event
 from ackfsm.verify.counting.observables import Observable, covering_acks
 
 __all__ = ["LEVELS", "MOST_BINS", "MOST_GROUPS", "Bins", "By", "Grouped", "Series", "bins_of", "width_of"]

@@ -12,9 +12,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.history.index import Index, Quiescence
 from ackfsm.history.joins import NONE, distinct_pairs, number_pairs
-from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.counting.observables import covering_acks
 

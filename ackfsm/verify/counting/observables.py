@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT, event_code
+from ackfsm.history.format import EVENTS, Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE
-from ackfsm.history_format import EVENTS, Event
 from ackfsm.tables import names
 
 __all__ = ["OBSERVABLES", "SHOWN_AS", "Observable", "Stream", "covering_acks", "expand", "observable_code"]

@@ -11,11 +11,11 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints
 from ackfsm.history.columns import ABSENT, Events, event_code
+from ackfsm.history.format import Call, Event
 from ackfsm.history.gathered import SEEN_AT_REST, Remark
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER
 from ackfsm.history.victims import FAULT_EVENTS
-from ackfsm.history_format import Call, Event
 from ackfsm.terms import Fault
 from ackfsm.verify.context.circumstances import OF_MESSAGES
 

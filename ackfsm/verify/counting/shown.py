@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ackfsm.history.columns import ABSENT, Events
-from ackfsm.history_format import EVENTS, VOCABULARY, Event
+from ackfsm.history.format import EVENTS, VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import AckScope, Anomaly, Configuration

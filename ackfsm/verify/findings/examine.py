@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.clocks import Clocks, aligned
 from ackfsm.history.columns import Events
+from ackfsm.history.format import Event
 from ackfsm.history.index import Index
 from ackfsm.history.queues import Configurations, Share, configurations_of, in_several_shares, shares_of
 from ackfsm.history.read import History
 from ackfsm.history.spelled import spelled_out
 from ackfsm.history.transactions import transactions_told_apart
-from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, Destination, Fault, ListenerException, OutcomeScope

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import Events
+from ackfsm.history.format import Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
-from ackfsm.history_format import Event
 from ackfsm.verify import words
 from ackfsm.verify.findings.findings import Finding
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from ackfsm.history.format import Call, Event
 from ackfsm.history.queues import Configurations
 from ackfsm.history.read import History
-from ackfsm.history_format import Call, Event
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, Consumption, ListenerException

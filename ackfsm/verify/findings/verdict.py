@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from ackfsm.history_format import Event
+from ackfsm.history.format import Event
 from ackfsm.tables import Guarantees, Specification
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import words

@@ -9,9 +9,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask, mixed
 from ackfsm.history.columns import ABSENT, Events
+from ackfsm.history.format import Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
-from ackfsm.history_format import Event
 from ackfsm.verify.conformance.lines import last_answers, neighbours
 from ackfsm.verify.context.circumstances import EFFECT
 from ackfsm.verify.folding.neighbours import Followed, Hashes

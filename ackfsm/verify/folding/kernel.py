@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from ackfsm.history.columns import event_code
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.history.kernel import mix
 from ackfsm.history.loops import compiled
-from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.terms import AckScope
 
 __all__ = [

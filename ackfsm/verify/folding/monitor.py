@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from ackfsm.history.arrays import Ints, Mask, among
 from ackfsm.history.columns import ABSENT, NAMED, Encoded, concatenated, event_code
+from ackfsm.history.format import EVENTS, Event
 from ackfsm.history.queues import configurations_of
 from ackfsm.history.read import NoEventError
-from ackfsm.history_format import EVENTS, Event
 from ackfsm.terms import Anomaly
 from ackfsm.verify.context.allowed import allowed
 from ackfsm.verify.findings.findings import Findings

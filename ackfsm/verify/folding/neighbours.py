@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from ackfsm.history.arrays import Ints, mixed
 from ackfsm.history.columns import Events
+from ackfsm.history.format import Event
 from ackfsm.history.joins import NONE
-from ackfsm.history_format import Event
 from ackfsm.verify.folding import kernel
 
 __all__ = ["Followed", "Hashes", "keep_neighbours"]

@@ -18,9 +18,9 @@ import pyarrow as pa
 from ackfsm.history.arrays import Ints
 from ackfsm.history.clocks import Clocks
 from ackfsm.history.columns import ABSENT, NAMED, Events, event_code
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import History
-from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Configuration
 from ackfsm.verify.counting.watch import MESSAGES

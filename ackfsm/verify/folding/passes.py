@@ -19,6 +19,7 @@ import pyarrow as pa
 from ackfsm.history.arrays import Ints
 from ackfsm.history.clocks import Clocks, Demands, by_clocks, clocks_of, contradict, demands_of
 from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time, event_code
+from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER
 from ackfsm.history.lines import REPORTED
@@ -26,7 +27,6 @@ from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import History, no_event
 from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.history.victims import refuse_impossible
-from ackfsm.history_format import VOCABULARY, Event
 from ackfsm.tables import Specification, When
 from ackfsm.terms import AckScope, Anomaly, Configuration, OutcomeScope
 from ackfsm.text import shown

@@ -19,13 +19,13 @@ import pyarrow.compute as pc
 from ackfsm.history.arrays import Ints, Mask, mixed
 from ackfsm.history.clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time, event_code
+from ackfsm.history.format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.history.gathered import Remark
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, distinct_pairs
 from ackfsm.history.kernel import hash_names, times_after
 from ackfsm.history.lines import ParseError
 from ackfsm.history.victims import FAULT_EVENTS, NamedVictim
-from ackfsm.history_format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
 from ackfsm.terms import AckScope
 from ackfsm.verify.context.circumstances import EFFECT, OF_MESSAGES
 from ackfsm.verify.counting.bins import Bins, bins_of

@@ -20,10 +20,10 @@ import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events, assemble
+from ackfsm.history.format import Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE, distinct_pairs
 from ackfsm.history.queues import Configurations
-from ackfsm.history_format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Verdict
 from ackfsm.text import shown

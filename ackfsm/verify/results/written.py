@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ackfsm.files import cannot_write, staged_folder
+from ackfsm.support.files import cannot_write, staged_folder
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
 from ackfsm.verify.folding.summary import Chunk, Hashes
@@ -34,7 +34,7 @@ _LONGEST: Final = 255
 def staged(folder: Path, *, overwrite: bool = False) -> contextlib.AbstractContextManager[Path]:
     """A folder for the tables of several histories that takes the place of ``folder`` at the end, all or nothing.
 
-    Raises as :func:`ackfsm.files.staged_folder`.
+    Raises as :func:`ackfsm.support.files.staged_folder`.
     """
     return staged_folder(folder, frozenset(TABLES), overwrite=overwrite)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ackfsm.certificates import Certificate, Invariant, Verification, verify_certificate
-from ackfsm.network import observers_of
+from ackfsm.checking.certificates import Certificate, Invariant, Verification, verify_certificate
+from ackfsm.checking.network import observers_of
+from ackfsm.checking.unbounded import Level, prove
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault
-from ackfsm.unbounded import Level, prove
 from model_tests.support.tables import shipped
 
 __all__ = ["FEW", "certified", "claiming", "verified"]

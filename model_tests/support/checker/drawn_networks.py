@@ -13,7 +13,7 @@ import functools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from ackfsm.network import Bounds, Index, Instance, Network, NetworkEvent, Participant
+from ackfsm.checking.network import Bounds, Index, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly
 from model_tests.support.tables import row, shipped

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from ackfsm.explore.search import kernel, layout
-from ackfsm.explore.search.search import Search
+from ackfsm.checking.explore.search import kernel, layout
+from ackfsm.checking.explore.search.search import Search
 
 __all__ = ["BUGS", "Bug"]
 

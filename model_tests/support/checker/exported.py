@@ -1,4 +1,4 @@
-"""Systems to export, and what a checker of another make finds in them, to be held against :mod:`ackfsm.explore`."""
+"""Systems to export, and what a checker of another make finds in them, to be held against :mod:`ackfsm.checking.explore`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ackfsm import explore
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import AckMode, AttemptsExhausted, Configuration, DeliveryMode, Fault
 from model_tests.support.tables import actions, shipped, values
 from model_tests.support.whole import WHOLE

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from ackfsm.checking.unbounded import Level
+from ackfsm.checking.unbounded._columns import Scope, system_of
+from ackfsm.checking.unbounded._families import Family
+from ackfsm.checking.unbounded._kernel import STEPS_OF_A_WORD
+from ackfsm.checking.unbounded._localize import Kept, projected
+from ackfsm.checking.unbounded._steps import Spaces
+from ackfsm.checking.unbounded._views import Views
 from ackfsm.terms import Fault
-from ackfsm.unbounded import Level
-from ackfsm.unbounded._columns import Scope, system_of
-from ackfsm.unbounded._families import Family
-from ackfsm.unbounded._kernel import STEPS_OF_A_WORD
-from ackfsm.unbounded._localize import Kept, projected
-from ackfsm.unbounded._steps import Spaces
-from ackfsm.unbounded._views import Views
 from model_tests.support.tables import shipped
 
 __all__ = ["steps_in", "views_of_few"]

@@ -1,6 +1,6 @@
 """A plain breadth-first search: what the explorer has to find, sharing nothing with it but the network.
 
-It asks :meth:`ackfsm.network.Network.step`, which reads the rows of the tables by the names of states, and keeps every
+It asks :meth:`ackfsm.checking.network.Network.step`, which reads the rows of the tables by the names of states, and keeps every
 state, as its names, in a dictionary.
 """
 
@@ -10,7 +10,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ackfsm.network import Network, NetworkEvent
+from ackfsm.checking.network import Network, NetworkEvent
 
 __all__ = ["Searched", "State", "TooLargeError", "anomalies_in", "breadth_first", "gone", "rests", "shows"]
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from ackfsm.network import Index, Network, NetworkEvent
+from ackfsm.checking.network import Index, Network, NetworkEvent
+from ackfsm.checking.unbounded._columns import System
+from ackfsm.checking.unbounded._tables import FULL, NONE, SOME, Role
+from ackfsm.checking.unbounded._views import Views, pack_views
 from ackfsm.tables import EventRef, Relation, Row, Specification
-from ackfsm.unbounded._columns import System
-from ackfsm.unbounded._tables import FULL, NONE, SOME, Role
-from ackfsm.unbounded._views import Views, pack_views
 from model_tests.support.tables import row as table_row
 
 __all__ = ["Projection", "fading", "random_run", "wary"]

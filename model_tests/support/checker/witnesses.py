@@ -7,9 +7,9 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ackfsm import explore
-from ackfsm.explore import CandidateWitness, Witness
-from ackfsm.network import Bounds, Network, compose
+from ackfsm.checking import explore
+from ackfsm.checking.explore import CandidateWitness, Witness
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import AckMode, Anomaly, Configuration, DeliveryMode, Fault
 from model_tests.support.tables import actions, shipped, values
 

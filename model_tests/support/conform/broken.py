@@ -6,8 +6,18 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ackfsm.conform import AckOutcome, Claims, CommitOutcome, Delivery, Depth, Mode, Operation, SendOutcome, Strike
-from ackfsm.conform.engine import EngineAdapter
+from ackfsm.driving.conform import (
+    AckOutcome,
+    Claims,
+    CommitOutcome,
+    Delivery,
+    Depth,
+    Mode,
+    Operation,
+    SendOutcome,
+    Strike,
+)
+from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.engine import Message
 from ackfsm.terms import AckMode, Anomaly, Consumption, DeliveryMode, Fault
 from model_tests.support.engine.bugs import Paging

@@ -15,7 +15,7 @@ from ackfsm.engine import Broker, Outcome
 from ackfsm.engine.core.dispatcher import Dispatcher
 from ackfsm.engine.core.instances import Copy, Link, Queue, ReceiverLink
 from ackfsm.engine.core.model import BoundEvent
-from ackfsm.journal import Journal, Kind, MemoryJournal
+from ackfsm.engine.journal import Journal, Kind, MemoryJournal
 from ackfsm.tables import Row, RowKind, Specification
 
 __all__ = [

@@ -1,7 +1,7 @@
 """Whether the model can perform what an engine has done: the same events, one by one, and the same states.
 
 The engine and the model read the same tables, but all that makes a system of them (who takes part, in which
-order, what is looked up where) is written twice: in ``ackfsm.network`` plainly, in ``ackfsm.engine`` for speed.
+order, what is looked up where) is written twice: in ``ackfsm.checking.network`` plainly, in ``ackfsm.engine`` for speed.
 
 It is asked of runs with one queue and one session on each side at a time.  What the model cannot say:
 
@@ -22,10 +22,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 
+from ackfsm.checking.network import Bounds, Index, Network, NetworkEvent, compose
 from ackfsm.engine import Broker, Consumer, Producer
 from ackfsm.engine.core.instances import Copy, Link, MachineGroup
 from ackfsm.engine.core.model import BoundEvent
-from ackfsm.network import Bounds, Index, Network, NetworkEvent, compose
 from ackfsm.tables import IndexKind, RowKind
 from ackfsm.terms import Configuration, Fault
 from model_tests.support.tables import shipped

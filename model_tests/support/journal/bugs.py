@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ackfsm.journal import FileJournal, JournalFailure, Kind, SimulatedDisk
-from ackfsm.journal._entry import Entry
-from ackfsm.journal._frame import SEGMENT, Frame, SegmentHeader, encode
-from ackfsm.journal._recovery import Replay
-from ackfsm.journal._scan import WATERMARK, Scan, _Reader
-from ackfsm.journal._watermark import Watermark, WatermarkFile
+from ackfsm.engine.journal import FileJournal, JournalFailure, Kind, SimulatedDisk
+from ackfsm.engine.journal._entry import Entry
+from ackfsm.engine.journal._frame import SEGMENT, Frame, SegmentHeader, encode
+from ackfsm.engine.journal._recovery import Replay
+from ackfsm.engine.journal._scan import WATERMARK, Scan, _Reader
+from ackfsm.engine.journal._watermark import Watermark, WatermarkFile
 
 JOURNAL = Path("/journal")
 SEGMENT_BYTES = 200

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.journal import FileJournal, Journal, Kind, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, Kind, SqliteJournal
 from ackfsm.terms import AckfsmError
 
 __all__ = ["main"]

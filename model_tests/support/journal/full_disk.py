@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-from ackfsm.journal import FileJournal, Journal, JournalFailure, Kind, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, JournalFailure, Kind, SqliteJournal
 
 __all__ = ["main"]
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Self, TypeAlias
 
-import ackfsm.journal
-from ackfsm.journal import Journal, JournalFailure, Kind
+import ackfsm.engine.journal
+from ackfsm.engine.journal import Journal, JournalFailure, Kind
 
 __all__ = ["Confirmed", "Interrupts", "Opened", "alarmed", "interrupted_at", "steps_of"]
 
 Opened: TypeAlias = Callable[[Journal | None], Journal]
 """Opens a journal: a new one, or again the one that is given."""
 
-_JOURNALS = str(Path(ackfsm.journal.__file__).parent)
+_JOURNALS = str(Path(ackfsm.engine.journal.__file__).parent)
 
 
 class Interrupts:

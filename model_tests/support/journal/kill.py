@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from ackfsm.journal import FileJournal, Journal, Kind, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, Kind, SqliteJournal
 
 __all__ = ["main"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm.engine import Broker
-from ackfsm.journal import FileJournal, Journal, Kind, SqliteJournal
+from ackfsm.engine.journal import FileJournal, Journal, Kind, SqliteJournal
 from ackfsm.terms import InputError
 from model_tests.support.journal.system_calls import CONFIRMED
 

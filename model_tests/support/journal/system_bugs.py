@@ -14,16 +14,16 @@ from typing import Any
 
 import pytest
 
-from ackfsm.journal import FileJournal, JournalFailure, OsDisk, PostgresJournal, SqliteJournal
-from ackfsm.journal import _fail_stop as fail_stop
-from ackfsm.journal import _frame as frames
-from ackfsm.journal import _postgres as postgres_
-from ackfsm.journal import _sql as sql_
-from ackfsm.journal import _sqlite as sqlite_
-from ackfsm.journal._disk import _Lock
-from ackfsm.journal._entry import Entry
-from ackfsm.journal._sql import Head, Row, SqlJournal
-from ackfsm.journal._watermark import Watermark, WatermarkFile
+from ackfsm.engine.journal import FileJournal, JournalFailure, OsDisk, PostgresJournal, SqliteJournal
+from ackfsm.engine.journal import _fail_stop as fail_stop
+from ackfsm.engine.journal import _frame as frames
+from ackfsm.engine.journal import _postgres as postgres_
+from ackfsm.engine.journal import _sql as sql_
+from ackfsm.engine.journal import _sqlite as sqlite_
+from ackfsm.engine.journal._disk import _Lock
+from ackfsm.engine.journal._entry import Entry
+from ackfsm.engine.journal._sql import Head, Row, SqlJournal
+from ackfsm.engine.journal._watermark import Watermark, WatermarkFile
 
 __all__ = ["CHECKSUM_BUGS", "FORK_BUGS", "INTERRUPT_BUGS", "POSTGRES_BUGS", "REAL_BUGS", "ROW_BUGS", "RealBug"]
 

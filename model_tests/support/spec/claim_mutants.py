@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest  # noqa: TC002 - its MonkeyPatch is part of what tests call
 
-from ackfsm import tables, throughput
+from ackfsm import tables
+from ackfsm.support import throughput
 from ackfsm.tables import Specification
 from model_tests.support.data import read_data
 from model_tests.support.tables import copy_of_spec, replace

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ackfsm.explore import pack
-from ackfsm.explore.search.search import Search
-from ackfsm.network import Instance, Network, NetworkEvent, concerns
+from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.network import Instance, Network, NetworkEvent, concerns
 from ackfsm.tables import EventRef
 
 __all__ = ["NO_EVENT", "RowOfEvent", "deciding", "in_all", "instead"]

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from ackfsm import history_format, terms
+from ackfsm import terms
+from ackfsm.history import format as history_format
 from ackfsm.tables import BOUND_SETTINGS, Specification, names
 from ackfsm.terms import Configuration
 from model_tests.support.places import SPEC

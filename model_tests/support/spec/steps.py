@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ackfsm import explore
-from ackfsm.explore import Answer, Interpreter, Refused
-from ackfsm.network import Bounds
+from ackfsm.checking import explore
+from ackfsm.checking.explore import Answer, Interpreter, Refused
+from ackfsm.checking.network import Bounds
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import shipped
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ackfsm import explore, export, verify
-from ackfsm.explore import Interpreter
-from ackfsm.network import Bounds, Network, compose
+from ackfsm import verify
+from ackfsm.checking import explore, export
+from ackfsm.checking.explore import Interpreter
+from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile
 from ackfsm.verify import Contradicted, Findings

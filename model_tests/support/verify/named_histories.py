@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm import verify
-from ackfsm.history_format import Event
+from ackfsm.history.format import Event
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from model_tests.support.data import read_data

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from ackfsm import verify
-from ackfsm.views.history import Stories, stories_of
+from ackfsm.showing.views.history import Stories, stories_of
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import NamedHistory, named_histories

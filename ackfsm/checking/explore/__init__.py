@@ -1,0 +1,77 @@
+"""The model checker: exhaustive exploration of the states of a system, and the questions about them.
+
+``questions`` are what a check asks (anomalies, liveness, equality), ``search`` is the search of a state space,
+``symbolic`` the same with sets of states, ``reduction`` what need not be searched, ``replay`` performs what was found.
+Other packages import from here, and ``search.distributed`` for a search in many processes, which needs NumPy and Numba.
+"""
+
+from ackfsm.checking.explore.questions.check import Answer, Finding, SearchFunction, check, without_effect
+from ackfsm.checking.explore.questions.equivalence import Comparison, compare, compare_after
+from ackfsm.checking.explore.questions.liveness import LivenessFailure, LivenessFinding
+from ackfsm.checking.explore.questions.narrowed import stand_of_confirmed
+from ackfsm.checking.explore.questions.small_bounds import SmallBound, small_bounds
+from ackfsm.checking.explore.reduction.slice import Origin, SlicedNetwork, Slicer, slice_network
+from ackfsm.checking.explore.replay.interpreter import Hook, Interpreter, Refused
+from ackfsm.checking.explore.replay.witness import (
+    CandidateWitness,
+    Change,
+    NotReplayedError,
+    Step,
+    Witness,
+    perform,
+    replay,
+    replay_all,
+    steps_of,
+)
+from ackfsm.checking.explore.search.encode import PackedNetwork, pack
+from ackfsm.checking.explore.search.explore import Exploration, explore, explore_packed
+from ackfsm.checking.explore.search.options import Reduction, SearchEngine, SearchOptions
+from ackfsm.checking.explore.search.self_check import successors_by_tables
+from ackfsm.checking.explore.symbolic.engine import explore_by_size, explore_with_diagrams
+from ackfsm.checking.explore.symbolic.search import SymbolicExploration, SymbolicOptions, explore_symbolically
+
+__all__ = [
+    "Answer",
+    "CandidateWitness",
+    "Change",
+    "Comparison",
+    "Exploration",
+    "Finding",
+    "Hook",
+    "Interpreter",
+    "LivenessFailure",
+    "LivenessFinding",
+    "NotReplayedError",
+    "Origin",
+    "PackedNetwork",
+    "Reduction",
+    "Refused",
+    "SearchEngine",
+    "SearchFunction",
+    "SearchOptions",
+    "SlicedNetwork",
+    "Slicer",
+    "SmallBound",
+    "Step",
+    "SymbolicExploration",
+    "SymbolicOptions",
+    "Witness",
+    "check",
+    "compare",
+    "compare_after",
+    "explore",
+    "explore_by_size",
+    "explore_packed",
+    "explore_symbolically",
+    "explore_with_diagrams",
+    "pack",
+    "perform",
+    "replay",
+    "replay_all",
+    "slice_network",
+    "small_bounds",
+    "stand_of_confirmed",
+    "steps_of",
+    "successors_by_tables",
+    "without_effect",
+]

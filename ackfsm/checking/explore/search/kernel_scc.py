@@ -1,0 +1,432 @@
+"""Fair strongly connected components of the states that a search has found, in integers only.
+
+The *live* events are those that go on when faults have stopped (and those that a check lets go on for ever); they
+are the edges of a graph of the states.  A strongly connected component is *fair* if a run can stay in it for ever
+without an event staying enabled that never happens: each event that must happen is taken inside the component, or is
+disabled in one of its states.  Where that fails it fails for every subset, so a component is judged once, undivided.
+
+The components are found by Pearce's form of Tarjan's algorithm, which keeps one number a state (``lowlink``), on
+stacks of its own, which the caller makes longer.  As in the kernel, all functions mean the same to Python, on lists,
+and to Numba, on arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ackfsm.checking.explore.search.kernel import (
+    BASE,
+    HEAD,
+    KEY,
+    MASK_BITS,
+    EncodedSystem,
+    Layout,
+    LocalStates,
+    zobrist,
+)
+
+__all__ = [
+    "COMPONENT",
+    "EXCLUDED",
+    "FRAME",
+    "NEW",
+    "SccStacks",
+    "StateScratch",
+    "StateSpace",
+    "close_component",
+    "find_fair_components",
+    "find_quiescent",
+    "index_states",
+    "is_fair",
+    "live_successors",
+    "look_up_state",
+    "mark_waiting",
+    "path_in_scc",
+    "push_frame",
+    "restrict",
+]
+
+NEW, EXCLUDED = 0, 0x7FFFFFFF
+"""Lowlinks: of a state that was not visited, and of one that is in no fair component; the numbers of fair components
+are above the lowlinks of states on the stacks."""
+
+FRAME = 4
+"""Numbers of a frame: a state, where its edges begin, whether it may be the root of its component, whether it has a
+loop."""
+
+ROOT, DEPTH, EDGES, STACKED, INDEX, COMPONENT = 0, 1, 2, 3, 4, 5
+"""Offsets in the tally of the stacks: the next root, the frames, edges and states on the stacks, the last index given,
+the number of the next fair component."""
+
+
+class StateSpace(NamedTuple):
+    """What a search has found, shard after shard.
+
+    State ``number`` of a shard is ``offset[shard] + number`` here; the first ``expanded[shard]`` of a shard have
+    successors.  Its hash table of the numbers of states is ``slots[table[shard] : table[shard + 1]]``.  ``live`` is the
+    mask of the events of the graph.
+    """
+
+    shards: int
+    offset: Any
+    expanded: Any
+    states: Any
+    table: Any
+    slots: Any
+    live: Any
+
+
+class StateScratch(NamedTuple):
+    """Memory for one state: its local states, a successor, and the live events with where they lead.
+
+    ``always_enabled`` and ``taken`` are masks: the events enabled in all states of a component, and those taken inside.
+    """
+
+    here: Any
+    child: Any
+    events: Any
+    after: Any
+    always_enabled: Any
+    taken: Any
+
+
+class SccStacks(NamedTuple):
+    """The stacks of the algorithm, and their ``tally``."""
+
+    frames: Any
+    edges: Any
+    component_stack: Any
+    tally: Any
+
+
+def look_up_state(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
+    system: EncodedSystem, layout: Layout, interned: LocalStates, space: StateSpace, scratch: StateScratch, state: int
+) -> None:
+    """Put the ids of the local states of ``state`` into ``scratch.here``."""
+    base = state * layout.words
+    for c in range(system.components):
+        number = (space.states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
+        scratch.here[c] = interned.id_of[c * interned.most + number]
+
+
+def index_states(  # noqa: PLR0913, PLR0917 - as look_up_state
+    system: EncodedSystem, layout: Layout, interned: LocalStates, states: Any, count: int, slots: Any
+) -> None:
+    """Insert the numbers of the first ``count`` states into the empty hash table ``slots``."""
+    for state in range(count):
+        slot = zobrist(system, layout, interned, states, state) & (len(slots) - 1)
+        while slots[slot] >= 0:
+            slot = (slot + 1) & (len(slots) - 1)
+        slots[slot] = state
+
+
+def live_successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a whole
+    system: EncodedSystem, layout: Layout, interned: LocalStates, space: StateSpace, scratch: StateScratch, state: int
+) -> int:
+    """Put the live events of ``state`` and where they lead into the scratch; how many there are.
+
+    What a search that was stopped did not find is left out.
+    """
+    words, masks, base = layout.words, system.masks, state * layout.words
+    look_up_state(system, layout, interned, space, scratch, state)
+    key, count = 0, 0
+    for c in range(system.components):
+        key ^= interned.head[scratch.here[c] * system.head + KEY]
+    for m in range(masks):
+        enabled = space.live[m]
+        for c in range(system.components):
+            enabled &= interned.head[scratch.here[c] * system.head + HEAD + m]
+        while enabled > 0:
+            low = enabled & -enabled
+            enabled ^= low
+            event = m * MASK_BITS + system.lowest_bit[low % 67]
+            after, known = key, 0
+            for w in range(words):
+                scratch.child[w] = space.states[base + w]
+            for i in range(system.moves[event], system.moves[event + 1]):
+                local_id = scratch.here[system.mover[i]]
+                nth = interned.nth[local_id * system.widest + system.ordinal[i]]
+                step = (interned.head[local_id * system.head + BASE] + nth) * (words + 1)
+                for w in range(words):
+                    scratch.child[w] += interned.delta[1 + step + w]
+                known |= interned.delta[step]
+                after ^= interned.delta[step]
+            if known < 0:
+                continue
+            shard = (after >> 48) & (space.shards - 1)
+            first, most = space.table[shard], space.table[shard + 1] - space.table[shard] - 1
+            slot = after & most
+            while space.slots[first + slot] >= 0:
+                there = space.offset[shard] + space.slots[first + slot]
+                same = True
+                for w in range(words):
+                    if space.states[there * words + w] != scratch.child[w]:
+                        same = False
+                        break
+                if same:
+                    scratch.events[count] = event
+                    scratch.after[count] = there
+                    count += 1
+                    break
+                slot = (slot + 1) & most
+    return count
+
+
+def mark_waiting(  # noqa: PLR0913, PLR0917 - the bits of a machine
+    system: EncodedSystem,
+    interned: LocalStates,
+    component: int,
+    word: int,
+    shift: int,
+    mask: int,
+    pending: Any,
+    bit: int,
+    waiting: Any,
+) -> None:
+    """Give ``bit`` to the local states in which a machine (its bits in those of a component) is ``pending``."""
+    for local_id in range(interned.count[system.components]):
+        if interned.component[local_id] == component:
+            here = (interned.machines[local_id * system.local_words + word] >> shift) & mask
+            waiting[local_id] |= bit * pending[here]
+
+
+def find_quiescent(  # noqa: PLR0913, PLR0917 - as the others
+    system: EncodedSystem,
+    layout: Layout,
+    interned: LocalStates,
+    space: StateSpace,
+    scratch: StateScratch,
+    shard: int,
+    waiting: Any,
+    first_quiescent: Any,
+) -> None:
+    """``first_quiescent[b]`` becomes the first quiescent state of ``shard`` with bit ``b`` in its ``waiting`` bits."""
+    for number in range(space.expanded[shard]):
+        look_up_state(system, layout, interned, space, scratch, space.offset[shard] + number)
+        bits = 0
+        for c in range(system.components):
+            bits |= waiting[scratch.here[c]]
+        for m in range(system.masks):
+            enabled = system.must[m]
+            for c in range(system.components):
+                enabled &= interned.head[scratch.here[c] * system.head + HEAD + m]
+            if enabled:
+                bits = 0
+        b = 0
+        while bits > 0:
+            if bits & 1 and first_quiescent[b] < 0:
+                first_quiescent[b] = number
+            bits >>= 1
+            b += 1
+
+
+def restrict(  # noqa: PLR0913, PLR0917 - as the others
+    system: EncodedSystem,
+    layout: Layout,
+    interned: LocalStates,
+    space: StateSpace,
+    scratch: StateScratch,
+    waiting: Any,
+    lowlink: Any,
+) -> None:
+    """Exclude the states in which nothing is ``waiting``; the rest of those not excluded is to be visited again."""
+    for state in range(len(lowlink)):
+        if lowlink[state] != EXCLUDED:
+            look_up_state(system, layout, interned, space, scratch, state)
+            lowlink[state] = EXCLUDED
+            for c in range(system.components):
+                if waiting[scratch.here[c]]:
+                    lowlink[state] = NEW
+
+
+def find_fair_components(  # noqa: PLR0913, PLR0917 - as the others
+    system: EncodedSystem,
+    layout: Layout,
+    interned: LocalStates,
+    space: StateSpace,
+    scratch: StateScratch,
+    lowlink: Any,
+    stacks: SccStacks,
+    nearest: Any,
+) -> bool:
+    """Find the fair components of the states that are ``NEW``: each gets a number, all else is ``EXCLUDED``.
+
+    ``nearest[shard]`` becomes the lowest number of a state of that shard in a fair component.  False, and the call is
+    to be repeated, where the stacks may have no room for one more frame.
+    """
+    tally = stacks.tally
+    while True:
+        is_full = FRAME * tally[DEPTH] == len(stacks.frames) or tally[STACKED] == len(stacks.component_stack)
+        if is_full or tally[EDGES] + system.events > len(stacks.edges):
+            return False
+        if tally[DEPTH] == 0:
+            while tally[ROOT] < len(lowlink) and lowlink[tally[ROOT]] != NEW:
+                tally[ROOT] += 1
+            if tally[ROOT] == len(lowlink):
+                return True
+            push_frame(system, layout, interned, space, scratch, lowlink, stacks, tally[ROOT])
+            continue
+        frame = FRAME * (tally[DEPTH] - 1)
+        state = stacks.frames[frame]
+        if tally[EDGES] == stacks.frames[frame + 1]:
+            tally[DEPTH] -= 1
+            stacks.component_stack[tally[STACKED]] = state
+            tally[STACKED] += 1
+            if stacks.frames[frame + 2]:
+                close_component(system, layout, interned, space, scratch, lowlink, stacks, nearest)
+            continue
+        after = stacks.edges[tally[EDGES] - 1]
+        if lowlink[after] == NEW:
+            push_frame(system, layout, interned, space, scratch, lowlink, stacks, after)
+            continue
+        tally[EDGES] -= 1
+        if lowlink[after] < lowlink[state]:
+            lowlink[state] = lowlink[after]
+            stacks.frames[frame + 2] = 0
+
+
+def push_frame(  # noqa: PLR0913, PLR0917 - as the others
+    system: EncodedSystem,
+    layout: Layout,
+    interned: LocalStates,
+    space: StateSpace,
+    scratch: StateScratch,
+    lowlink: Any,
+    stacks: SccStacks,
+    state: int,
+) -> None:
+    """Push a frame for ``state``."""
+    tally, loop = stacks.tally, 0
+    frame, edges = FRAME * tally[DEPTH], tally[EDGES]
+    for i in range(live_successors(system, layout, interned, space, scratch, state)):
+        if scratch.after[i] == state:
+            loop = 1
+        elif lowlink[scratch.after[i]] != EXCLUDED:
+            stacks.edges[edges] = scratch.after[i]
+            edges += 1
+    stacks.frames[frame] = state
+    stacks.frames[frame + 1] = tally[EDGES]
+    stacks.frames[frame + 2] = 1
+    stacks.frames[frame + 3] = loop
+    tally[EDGES] = edges
+    tally[DEPTH] += 1
+    tally[INDEX] += 1
+    lowlink[state] = tally[INDEX]
+
+
+def close_component(  # noqa: PLR0913, PLR0917 - as the others
+    system: EncodedSystem,
+    layout: Layout,
+    interned: LocalStates,
+    space: StateSpace,
+    scratch: StateScratch,
+    lowlink: Any,
+    stacks: SccStacks,
+    nearest: Any,
+) -> None:
+    """Pop the component whose root was pushed last, and judge it."""
+    tally = stacks.tally
+    end = tally[STACKED]
+    first = stacks.component_stack[end - 1]
+    low, lowest = end - 1, lowlink[first]
+    while low > 0 and lowlink[stacks.component_stack[low - 1]] >= lowest:
+        low -= 1
+    for i in range(low, end):
+        lowlink[stacks.component_stack[i]] = tally[COMPONENT]
+    tally[INDEX] -= end - low
+    tally[STACKED] = low
+    loop = stacks.frames[FRAME * tally[DEPTH] + 3]
+    goes_round = end - low > 1 or loop != 0
+    if goes_round and is_fair(system, layout, interned, space, scratch, lowlink, stacks, low, end):
+        tally[COMPONENT] -= 1
+        for i in range(low, end):
+            shard = 0
+            while stacks.component_stack[i] >= space.offset[shard + 1]:
+                shard += 1
+            number = stacks.component_stack[i] - space.offset[shard]
+            if nearest[shard] < 0 or number < nearest[shard]:
+                nearest[shard] = number
+    else:
+        for i in range(low, end):
+            lowlink[stacks.component_stack[i]] = EXCLUDED
+
+
+def is_fair(  # noqa: PLR0913, PLR0917 - as the others
+    system: EncodedSystem,
+    layout: Layout,
+    interned: LocalStates,
+    space: StateSpace,
+    scratch: StateScratch,
+    lowlink: Any,
+    stacks: SccStacks,
+    low: int,
+    end: int,
+) -> bool:
+    """Whether no event that must happen is enabled in all states of a component and taken in none."""
+    component = stacks.tally[COMPONENT]
+    for m in range(system.masks):
+        scratch.always_enabled[m] = system.must[m]
+        scratch.taken[m] = 0
+    for i in range(low, end):
+        count = live_successors(system, layout, interned, space, scratch, stacks.component_stack[i])
+        for m in range(system.masks):
+            for c in range(system.components):
+                scratch.always_enabled[m] &= interned.head[scratch.here[c] * system.head + HEAD + m]
+        for k in range(count):
+            if lowlink[scratch.after[k]] == component:
+                scratch.taken[scratch.events[k] // MASK_BITS] |= 1 << (scratch.events[k] % MASK_BITS)
+    found_fair = True
+    for m in range(system.masks):
+        if scratch.always_enabled[m] & ~scratch.taken[m]:
+            found_fair = False
+    return found_fair
+
+
+def path_in_scc(  # noqa: PLR0913, PLR0917 - as the others
+    system: EncodedSystem,
+    layout: Layout,
+    interned: LocalStates,
+    space: StateSpace,
+    scratch: StateScratch,
+    lowlink: Any,
+    origin: int,
+    target: int,
+    owed: Any,
+    parents: Any,
+    queue: Any,
+    end: Any,
+) -> None:
+    """Find a shortest path from ``origin`` within its component.
+
+    It goes to where an event of the mask ``owed`` is disabled or taken, or an event leads to ``target``.  ``end``
+    becomes the last state of the path (-1: there is none), the event and the state after it (-1 if no event is added),
+    and how many states were met.  Those are in ``queue``, and ``parents``, which was -1, leads from each to the one
+    before it.
+    """
+    parents[origin] = origin
+    queue[0] = origin
+    head, tail = 0, 1
+    while head < tail:
+        state = queue[head]
+        head += 1
+        count = live_successors(system, layout, interned, space, scratch, state)
+        end[0], end[1], end[2] = state, -1, -1
+        for m in range(system.masks):
+            enabled = owed[m]
+            for c in range(system.components):
+                enabled &= interned.head[scratch.here[c] * system.head + HEAD + m]
+            if enabled != owed[m]:
+                end[3] = tail
+                return
+        for i in range(count):
+            event, after = scratch.events[i], scratch.after[i]
+            if lowlink[after] != lowlink[origin]:
+                continue
+            if after == target or (owed[event // MASK_BITS] >> (event % MASK_BITS)) & 1:
+                end[1], end[2], end[3] = event, after, tail
+                return
+            if parents[after] < 0:
+                parents[after] = state
+                queue[tail] = after
+                tail += 1
+    end[0] = -1

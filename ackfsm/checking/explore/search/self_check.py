@@ -1,0 +1,305 @@
+"""A self-check at the end of a search: some of its states are compared with the tables.
+
+A state is reached again from the first one, by the parent pointers of the search and the rows of the tables
+(:meth:`ackfsm.checking.network.Network.step` reads the same rows, by the same names).  What the search has for it must be that
+state, the events that can happen must be those that were counted, and every state that they lead to must be among
+those that were found.  States are looked up in the hash table of states alone: the numbers of local states and the keys
+are computed from the names of states, not taken from the kernel's deltas.  How many, and what it costs:
+docs/decisions/self-check.md.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from ackfsm.checking.explore.reduction.columns import bits
+from ackfsm.checking.explore.reduction.slice import Origin
+from ackfsm.checking.explore.search.encode import PackedNetwork
+from ackfsm.checking.explore.search.kernel import HEAD, MASK_BITS, SHARD_SHIFT, hash_mix
+from ackfsm.checking.explore.search.kernel_ample import ample_event
+from ackfsm.checking.explore.search.layout import LocalLayout, machine_states_of
+from ackfsm.checking.explore.search.search import Search
+from ackfsm.checking.network import Network, NetworkEvent, Participant
+from ackfsm.tables import EventRef, RowKind
+from ackfsm.terms import DefectError
+
+__all__ = ["self_check", "successors_by_tables"]
+
+_MIN_SAMPLE = 20
+"""States of a search, however small it is."""
+
+_STATES_FOR_ONE = 100_000
+"""For so many more states one more is compared."""
+
+_State = tuple[str, ...]
+_Location = tuple[int, int]
+"""A state of a search: its number in its shard, its shard."""
+
+
+def self_check(search: Search, origin: Origin) -> None:
+    """Compare some states of a complete ``search`` with the tables.
+
+    Raises :class:`ackfsm.terms.DefectError` if anything differs.
+    """
+    comparison = _SelfCheck(search, origin)
+    for location in _sample(search):
+        comparison.check_state(location)
+    for anomaly, found in zip(search.packed.anomalies, search.first_violations, strict=True):
+        if found is not None:
+            comparison.check_anomaly(anomaly, found[1:])
+
+
+def successors_by_tables(
+    origin: Origin, packed: PackedNetwork, words: Sequence[int], found: Collection[str]
+) -> list[list[int]]:
+    """The successors of a serialised state as the tables have them, serialised too.
+
+    Raises :class:`ackfsm.terms.DefectError` if the state shows an anomaly that is not among those ``found``, or a
+    machine comes to a state that the slice does not have.
+    """
+    tables, state = _TableRows(origin.network), _named(origin, machine_states_of(packed, words))
+    enabled = tables.enabled(state)
+    for anomaly in _anomalies_of(origin.network, state, enabled):
+        if anomaly not in found:
+            raise DefectError(f"a search and the tables differ: {anomaly} was not found")
+    after = (tables.after(state, event) for event in enabled)
+    return [_serialized(origin, packed, target) for target in after if target is not None]
+
+
+def _named(origin: Origin, machines: Sequence[int]) -> _State:
+    """A state by its names; machines that are not searched stay as they were at first."""
+    state = list(origin.network.initial)
+    for (i, numbers), machine in zip(origin.numbers, machines, strict=True):
+        state[i] = [*numbers][machine]
+    return tuple(state)
+
+
+def _serialized(origin: Origin, packed: PackedNetwork, state: _State) -> list[int]:
+    local = LocalLayout(packed)
+    words = [0] * (len(local.members) * local.words)
+    for machine, (i, numbers) in enumerate(origin.numbers):
+        if state[i] not in numbers:
+            raise DefectError("a search and the tables differ: a machine comes to a state that was left out")
+        place = packed.component[machine] * local.words + local.word[machine]
+        words[place] += numbers[state[i]] << local.shift[machine]
+    return words
+
+
+def _anomalies_of(network: Network, state: _State, enabled: Sequence[NetworkEvent]) -> Iterator[str]:
+    """The anomalies that a state shows."""
+    rest = all(event.may_never_happen for event in enabled)
+    for instance, name in zip(network.instances, state, strict=True):
+        if instance.anomaly is not None and (name in instance.marked or (rest and name in instance.marked_at_rest)):
+            yield instance.anomaly
+
+
+def _sample(search: Search) -> Iterator[_Location]:
+    """Some states, evenly over all that were found, the first and the last among them; the same every time."""
+    found = search.found_states
+    count = min(found, _MIN_SAMPLE + found // _STATES_FOR_ONE)
+    wanted = [n * (found - 1) // max(1, count - 1) for n in range(count)]
+    begin = 0
+    for shard, states in enumerate(shard.count for shard in search.shards):
+        yield from ((number - begin, shard) for number in wanted if begin <= number < begin + states)
+        begin += states
+
+
+class _SelfCheck:
+    def __init__(self, search: Search, origin: Origin) -> None:
+        self.search = search
+        self.origin = origin
+        self.network = origin.network
+        self.tables = _TableRows(origin.network)
+        self.words = _VisitedTable(search, origin)
+        self.found = {
+            name for name, location in zip(search.packed.anomalies, search.first_violations, strict=True) if location
+        }
+        self.reached = dict[_Location, _State]()
+        self.number = {id(event): number for number, event in enumerate(origin.events)}
+
+    def check_state(self, location: _Location) -> None:
+        """Compare one state with the tables."""
+        state = self._reached(location)
+        if self.words.of(state) != self._words_of(location):
+            self._fail(location, "there is another state than that")
+        enabled = self.tables.enabled(state)
+        if [self.number.get(id(event)) for event in enabled] != [*self._enabled(location)]:
+            self._fail(location, "other events can happen than were counted")
+        for event in self._expanded(location, enabled):
+            after = self.tables.after(state, event)
+            if after is None or not self.words.are_found(after):
+                self._fail(location, f"{event.label} leads to a state that was not found")
+        for anomaly in _anomalies_of(self.network, state, enabled):
+            if anomaly not in self.found:
+                self._fail(location, f"{anomaly} was not found")
+
+    def check_anomaly(self, anomaly: str, location: _Location) -> None:
+        """See whether a state shows the anomaly."""
+        state = self._reached(location)
+        if anomaly not in _anomalies_of(self.network, state, self.tables.enabled(state)):
+            self._fail(location, f"{anomaly} was found and is not there")
+
+    def _reached(self, location: _Location) -> _State:
+        """The state to which the events of the parent pointers lead."""
+        path = list[tuple[_Location, int]]()
+        while location not in self.reached:
+            before = self.search.parent_of(location)
+            if before is None:
+                self.reached[location] = self.network.initial
+            elif len(path) > self.search.level:
+                raise DefectError("a state was found on no way from the first one")
+            else:
+                path.append((location, before[0]))
+                location = before[1]
+        state = self.reached[location]
+        for then, event in reversed(path):
+            after = self.tables.after(state, self.origin.events[event])
+            if after is None:
+                self._fail(location, f"{self.origin.events[event].label} cannot happen, and was taken")
+            self.reached[then] = state = after
+            location = then
+        return state
+
+    def _expanded(self, location: _Location, enabled: Sequence[NetworkEvent]) -> Sequence[NetworkEvent]:
+        """The events of the ample set, or those enabled: those in a sleep set lead to known states too."""
+        interned, system = self.search.interned, self.search.system
+        heads = [local_id * system.head for local_id in self._local_ids(location)]
+        only = ample_event(system.ample, interned.head, heads, 0, len(heads), system.lowest_bit)
+        return enabled if only < 0 else [event for event in enabled if event is self.origin.events[only]]
+
+    def _fail(self, location: _Location, what: str) -> NoReturn:
+        run = " ".join(self.origin.events[event].label for event in self.search.path((0, *location)))
+        raise DefectError(f"a search and the tables differ: after {run or 'no event'}, {what}")
+
+    # what the search has
+
+    def _local_ids(self, location: _Location) -> tuple[int, ...]:
+        number, shard = location
+        return self.search.local_ids(shard, number)
+
+    def _words_of(self, location: _Location) -> list[int]:
+        number, shard = location
+        words = self.search.layout.words
+        return [int(word) for word in self.search.shards[shard].states[number * words : (number + 1) * words]]
+
+    def _enabled(self, location: _Location) -> Iterator[int]:
+        """The events that no component refuses, as they were counted."""
+        interned, system = self.search.interned, self.search.system
+        heads = [local_id * system.head + HEAD for local_id in self._local_ids(location)]
+        for m in range(system.masks):
+            enabled = int(system.everything[m])
+            for head in heads:
+                enabled &= int(interned.head[head + m])
+            yield from (m * MASK_BITS + bit for bit in bits(enabled))
+
+
+class _TableRows:
+    """What the rows of the tables say of states, by their names; a row is looked up once."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._events: list[list[tuple[int, EventRef]]] = [[] for _ in network.instances]
+        for number, event in enumerate(network.events):
+            for part in event.participants:
+                self._events[part.instance].append((1 << number, part.event))
+        self._refused: list[dict[str, int]] = [{} for _ in network.instances]
+        self._targets: dict[int, list[tuple[Participant, dict[str, str]]]] = {}
+
+    def enabled(self, state: _State) -> list[NetworkEvent]:
+        """The events that nothing refuses, in their order."""
+        refused = 0
+        for i, (name, known) in enumerate(zip(state, self._refused, strict=True)):
+            if name not in known:
+                rows = self._network.instances[i].fsm.rows
+                known[name] = sum({bit for bit, event in self._events[i] if rows[name, event].kind is RowKind.REFUSE})
+            refused |= known[name]
+        return [self._network.events[n] for n in bits((1 << len(self._network.events)) - 1 & ~refused)]
+
+    def after(self, state: _State, event: NetworkEvent) -> _State | None:
+        """The state after ``event``, ``None`` if something refuses it."""
+        if id(event) not in self._targets:
+            self._targets[id(event)] = [(part, {}) for part in event.participants]
+        moved = list(state)
+        for part, known in self._targets[id(event)]:
+            name = state[part.instance]
+            if name not in known:
+                row = self._network.instances[part.instance].fsm.rows[name, part.event]
+                if row.kind is RowKind.REFUSE:
+                    return None
+                known[name] = row.target
+            moved[part.instance] = known[name]
+        return tuple(moved)
+
+
+class _VisitedTable:
+    """States as a search has them in words, and its tables of them; numbers and keys are computed from names."""
+
+    def __init__(self, search: Search, origin: Origin) -> None:
+        self.search = search
+        local = LocalLayout(search.packed)
+        self._known: list[dict[_State, tuple[int, int]]] = [{} for _ in local.members]
+        self._members = [
+            [(*origin.numbers[machine], local.word[machine], local.shift[machine]) for machine in members]
+            for members in local.members
+        ]
+        self._instances = [[i for i, *_ in members] for members in self._members]
+
+    def of(self, state: _State) -> list[int]:
+        """The words of a state; none if it has a local state that was never interned."""
+        return self._words_and_key(state)[0]
+
+    def are_found(self, state: _State) -> bool:
+        """Whether the state stands in the table of the shard that its key tells."""
+        words, key = self._words_and_key(state)
+        shards, count = self.search.shards, len(words)
+        if not words:
+            return False
+        table = shards[key >> SHARD_SHIFT & len(shards) - 1].table
+        most = len(table) // count - 1
+        slot = key & most
+        while most >= 0 and table[slot * count] >= 0:
+            if all(table[slot * count + w] == word for w, word in enumerate(words)):
+                return True
+            slot = (slot + 1) & most
+        return False
+
+    def _words_and_key(self, state: _State) -> tuple[list[int], int]:
+        layout = self.search.layout
+        words, key = [0] * layout.words, 0
+        for c, (known, instances) in enumerate(zip(self._known, self._instances, strict=True)):
+            here = tuple([state[i] for i in instances])
+            if here not in known:
+                known[here] = self._interned(c, here)
+            number, part = known[here]
+            if number < 0:
+                return [], 0
+            words[layout.word[c]] += number << int(layout.shift[c])
+            key ^= part
+        return words, key
+
+    def _interned(self, component: int, here: _State) -> tuple[int, int]:
+        """The number of a local state, -1 if it was never interned, and its part of the key."""
+        words = [0] * self.search.system.local_words
+        for name, (_, numbers, word, shift) in zip(here, self._members[component], strict=True):
+            if name not in numbers:
+                return -1, 0
+            words[word] += numbers[name] << shift
+        high, low = hash_mix(1, component), hash_mix(2, component)
+        for word in words:
+            high, low = hash_mix(high, word), hash_mix(low, word)
+        return self._numbers.get((component, *words), -1), high << 31 | low
+
+    @functools.cached_property
+    def _numbers(self) -> Mapping[tuple[int, ...], int]:
+        """The number of each local state, by its component and machines."""
+        interned, words = self.search.interned, self.search.system.local_words
+        count = int(interned.count[self.search.system.components])
+        local = [interned.machines[w : count * words : words] for w in range(words)]
+        columns = (interned.component[:count], *local, interned.number[:count])
+        return {tuple(row): number for *row, number in zip(*map(_as_list, columns), strict=True)}
+
+
+def _as_list(numbers: Any) -> list[int]:
+    return numbers if isinstance(numbers, list) else numbers.tolist()

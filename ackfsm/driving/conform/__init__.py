@@ -1,0 +1,43 @@
+"""Drive somebody's broker through every mode it claims under every fault it can take, and judge what it did."""
+
+from ackfsm.driving.conform._adapter import (
+    AckOutcome,
+    Adapter,
+    BrokerDownError,
+    ClientClosedError,
+    CommitOutcome,
+    Delivery,
+    Depth,
+    SendOutcome,
+    Strike,
+)
+from ackfsm.driving.conform._campaign import conform
+from ackfsm.driving.conform._claims import Claims, Mode, Operation
+from ackfsm.driving.conform._command import PROTOCOL, Command
+from ackfsm.driving.conform._report import NO_FAULT, Cell, Failure, Limits, Report, Status
+from ackfsm.driving.conform._serve import serve
+
+__all__ = [
+    "NO_FAULT",
+    "PROTOCOL",
+    "AckOutcome",
+    "Adapter",
+    "BrokerDownError",
+    "Cell",
+    "Claims",
+    "ClientClosedError",
+    "Command",
+    "CommitOutcome",
+    "Delivery",
+    "Depth",
+    "Failure",
+    "Limits",
+    "Mode",
+    "Operation",
+    "Report",
+    "SendOutcome",
+    "Status",
+    "Strike",
+    "conform",
+    "serve",
+]

@@ -1,0 +1,226 @@
+"""Every claimed mode under every claimed fault: draw programs, perform them, judge what was recorded."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+from ackfsm import tables
+from ackfsm.driving.conform._adapter import Adapter
+from ackfsm.driving.conform._claims import Claimed, Claims, Mode, claimed
+from ackfsm.driving.conform._judge import Judge, Judgement, shrunk
+from ackfsm.driving.conform._program import Program, draw
+from ackfsm.driving.conform._report import NO_FAULT, Cell, Failure, Limits, Report, Status
+from ackfsm.driving.conform._run import Performed, perform
+from ackfsm.support.files import check_place, make_folder, write_file
+from ackfsm.tables import Specification
+from ackfsm.terms import AckfsmError, AckMode, Consumption, Fault, InputError, Verdict, check_number
+from ackfsm.text import in_words
+
+__all__ = ["conform"]
+
+Progress = Callable[[str, int, int], None]
+
+
+def conform(  # noqa: PLR0913 - what is driven, and how much
+    adapter: Adapter,
+    *,
+    limits: Limits | None = None,
+    ack_modes: Collection[AckMode] | None = None,
+    faults: Collection[Fault | None] | None = None,
+    output: Path | None = None,
+    specification: Specification | None = None,
+    progress: Progress = lambda _what, _done, _of: None,
+) -> Report:
+    """Drive ``adapter`` through every mode that it claims, under no fault and under each fault that it can take.
+
+    Args:
+        adapter: the implementation.
+        limits: how much is tried.
+        ack_modes: only these of its acknowledgement modes; by default all.
+        faults: only these of its faults, ``None`` among them for no fault; by default all.
+        output: a folder for the histories of violations, made if there is one; by default none is kept.
+        specification: the tables, by default those of the project.
+        progress: called with what goes on, and with how many cells are done of how many.
+
+    An :class:`ackfsm.terms.AckfsmError` of the adapter ends it early: it is in ``stopped`` of the report.  Raises
+    :class:`ackfsm.terms.InputError` for claims that contradict themselves or the tables, for a mode or fault that is
+    not claimed, and for a folder that cannot be written; whatever else the adapter raises passes.
+    """
+    limits = limits or Limits()
+    check_number("runs", limits.runs, optional=False)
+    check_number("messages", limits.messages, optional=False)
+    if output is not None:
+        _check_folder(output)
+    claims = adapter.claims()
+    known = claimed(claims, specification or tables.load())
+    cells = _cells(claims, ack_modes, faults)
+    done: list[Cell] = []
+    stopped: AckfsmError | None = None
+    with Judge(known) as judge:
+        campaign = _Campaign(adapter, known, limits, output, judge)
+        for number, (mode, fault) in enumerate(cells):
+            progress(f"{mode}; {fault or NO_FAULT}", number, len(cells))
+            try:
+                done.append(campaign.cell(mode, fault))
+            except _StoppedError as error:
+                stopped = error.error
+                break
+    done += [
+        Cell(mode=mode, fault=fault, status=Status.UNKNOWN, reached=False, why="not reached: the campaign ended before")
+        for mode, fault in cells[len(done) :]
+    ]
+    done += [
+        Cell(mode=mode, fault=fault, status=Status.NOT_CLAIMED)
+        for mode in dict.fromkeys(mode for mode, _ in cells)
+        for fault in Fault
+        if fault not in claims.faults
+    ]
+    return Report(claims=claims, limits=limits, cells=tuple(done), stopped=stopped)
+
+
+def _check_folder(output: Path) -> None:
+    """See whether the folder can be made when there is something for it."""
+    if output.exists():
+        make_folder(output)
+    elif output.parent.is_dir():
+        check_place(output)
+
+
+def _cells(
+    claims: Claims, ack_modes: Collection[AckMode] | None, faults: Collection[Fault | None] | None
+) -> list[tuple[Mode, Fault | None]]:
+    _check_asked("acknowledgement mode", ack_modes, claims.ack_modes)
+    _check_asked("fault", [each for each in faults or () if each is not None], claims.faults)
+    wanted = [None, *(fault for fault in Fault if fault in claims.faults)]
+    return [
+        (mode, fault)
+        for mode in claims.modes()
+        for fault in wanted
+        if ack_modes is None or mode.ack_mode in ack_modes
+        if faults is None or fault in faults
+        if fault is not Fault.LISTENER_EXCEPTION or mode.consumption is Consumption.LISTENER
+    ]
+
+
+def _check_asked(what: str, asked: Collection[str] | None, had: Collection[str]) -> None:
+    for each in asked or ():
+        if each not in had:
+            raise InputError(f"the {what} {each} is not claimed; claimed are {in_words(sorted(had)) or 'none'}")
+
+
+def _open(mode: Mode, fault: Fault | None, why: str, runs: int = 0, struck: int = 0) -> Cell:
+    return Cell(mode=mode, fault=fault, status=Status.UNKNOWN, runs=runs, struck=struck, why=why)
+
+
+class _StoppedError(Exception):
+    """The command behind the adapter has failed."""
+
+    def __init__(self, error: AckfsmError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+@dataclasses.dataclass(slots=True)
+class _Doubts:
+    """What keeps a cell from being a pass: the first reason of each kind."""
+
+    judged: str | None = None
+    delivered: int = 0
+    struck: int = 0
+    without_effect: str | None = None
+
+    def why(self, fault: Fault | None) -> str | None:
+        if self.judged is not None:
+            return self.judged
+        if fault is not None and not self.struck:
+            return self.without_effect or f"{fault} never took effect while something was at stake"
+        return None if self.delivered else "not a single message was delivered"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Campaign:
+    adapter: Adapter
+    claimed: Claimed
+    limits: Limits
+    output: Path | None
+    judge: Judge
+
+    def cell(self, mode: Mode, fault: Fault | None) -> Cell:
+        """Run the programs of one cell until one is a violation."""
+        if mode in self.claimed.refused:
+            return _open(mode, fault, self.claimed.refused[mode])
+        doubts = _Doubts()
+        for run in range(1, self.limits.runs + 1):
+            program = self.program(mode, fault, run)
+            performed, judged = self.performed(mode, fault, run, program)
+            doubts.struck += performed.struck > 0
+            doubts.delivered += performed.delivered
+            doubts.without_effect = doubts.without_effect or performed.without_effect
+            if judged.verdict is Verdict.INVALID:
+                failure = self.failure(mode, fault, run, program, judged)
+                return Cell(
+                    mode=mode,
+                    fault=fault,
+                    status=Status.VIOLATION,
+                    runs=run,
+                    struck=doubts.struck,
+                    failure=failure,
+                )
+            if doubts.judged is None and (performed.open or judged.verdict is Verdict.UNKNOWN):
+                doubts.judged = f"run {run}: {performed.open or judged.reasons[0]}"
+        why = doubts.why(fault)
+        if why is not None:
+            return _open(mode, fault, why, self.limits.runs, doubts.struck)
+        return Cell(mode=mode, fault=fault, status=Status.OK, runs=self.limits.runs, struck=doubts.struck)
+
+    def program(self, mode: Mode, fault: Fault | None, run: int) -> Program:
+        seed = f"{self.limits.seed} {mode} {fault or NO_FAULT} {run}"
+        return draw(seed, mode, fault, self.claimed.claims, self.limits.messages)
+
+    def performed(self, mode: Mode, fault: Fault | None, run: int, program: Program) -> tuple[Performed, Judgement]:
+        try:
+            performed = perform(self.adapter, self.claimed, mode, program, self.limits.wait)
+        except AckfsmError as error:
+            raise _StoppedError(_placed(error, f"{mode}; {fault or NO_FAULT}; run {run}")) from error
+        note = f"ackfsm conform: {mode}; {fault or NO_FAULT}; seed {self.limits.seed}, run {run}: {program}"
+        return performed, self.judge.judge(performed, mode, note)
+
+    def failure(self, mode: Mode, fault: Fault | None, run: int, program: Program, judged: Judgement) -> Failure:
+        """Make the program smaller, and keep both histories."""
+        best = judged
+
+        def fails(candidate: Program) -> bool:
+            nonlocal best
+            _, found = self.performed(mode, fault, run, candidate)
+            if found.like(judged):
+                best = found
+                return True
+            return False
+
+        small, trials = shrunk(program, fails)
+        name = f"{mode.slug}-{(fault or NO_FAULT).replace('_', '-')}"
+        return Failure(
+            run=run,
+            reasons=best.reasons,
+            anomalies=best.anomalies,
+            program=str(program),
+            small_program=str(small),
+            trials=trials,
+            history=self.kept(f"{name}.jsonl", judged),
+            small=self.kept(f"{name}-small.jsonl", best),
+        )
+
+    def kept(self, name: str, judged: Judgement) -> Path | None:
+        if self.output is None:
+            return None
+        make_folder(self.output)
+        path = self.output / name
+        write_file(path, judged.history)
+        return path
+
+
+def _placed(error: AckfsmError, where: str) -> AckfsmError:
+    """The same kind of error, which says where the campaign was."""
+    return type(error)(f"{error} (in {where})")

@@ -1,0 +1,138 @@
+"""The screen of ``ackfsm conform``."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Iterator, Sequence
+
+from ackfsm.showing.views._lines import hanging, listed, titled
+from rich.console import Group, RenderableType
+from rich.constrain import Constrain
+from rich.text import Text
+
+from ackfsm.driving.conform import Cell, Limits, Report, Status
+from ackfsm.terms import Verdict
+from ackfsm.text import printable, shown
+
+__all__ = ["conform_screen"]
+
+_WIDEST = 120
+"""Sentences of longer lines are hard to read."""
+_STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
+_OF_STATUS = {Status.OK: "green", Status.VIOLATION: "bold red", Status.UNKNOWN: "yellow", Status.NOT_CLAIMED: "dim"}
+
+
+def conform_screen(report: Report) -> RenderableType:
+    """The answer, what was driven and how much, each mode with its faults, and the first violation."""
+    screen = Group(
+        hanging(_answer(report), _STYLE[report.verdict]), "", _heading(report), *_modes(report), *_first(report)
+    )
+    return Group(Constrain(screen, _WIDEST), *_next(report))
+
+
+def _answer(report: Report) -> str:
+    counts = report.counts()
+    judged = sum(counts[status] for status in (Status.OK, Status.VIOLATION, Status.UNKNOWN))
+    cells = f"{judged:,} {'combination' if judged == 1 else 'combinations'} of mode and fault"
+    match report.verdict:
+        case Verdict.INVALID:
+            return f"invalid: {counts[Status.VIOLATION]:,} of {cells} broke a promise of the configuration"
+        case Verdict.UNKNOWN:
+            return f"unknown: {counts[Status.UNKNOWN]:,} of {cells} are open, so this is not a pass"
+        case _:
+            return f"valid: {cells} were driven, and no promise was broken"
+
+
+def _heading(report: Report) -> RenderableType:
+    claims, rows = report.claims, [("implementation", f"{shown(report.claims.name)} ({shown(report.claims.profile)})")]
+    if claims.settings:
+        rows.append(("settings", ", ".join(f"{key}={value}" for key, value in claims.settings.items())))
+    rows.append(("limits", _limits(report.limits)))
+    if report.stopped is not None:
+        rows.append(("stopped", "before its end; the last line says why"))
+    return titled([(title, printable(text)) for title, text in rows])
+
+
+def _limits(limits: Limits) -> str:
+    calls = "" if limits.timeout is None else f"; {limits.timeout:g}s for a call"
+    return (
+        f"for each combination {_many(limits.runs, 'run')} with {_many(limits.messages, 'message')}; "
+        f"seed {limits.seed}{calls}; "
+        f"{limits.wait:g}s for a message to come"
+    )
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _modes(report: Report) -> Iterator[RenderableType]:
+    cells = sorted(report.cells, key=lambda cell: str(cell.mode))
+    order = {cell.mode: n for n, cell in reversed([*enumerate(report.cells)])}
+    for mode, its in itertools.groupby(sorted(cells, key=lambda cell: order[cell.mode]), key=lambda cell: cell.mode):
+        yield Text("")
+        yield Text(str(mode), style="bold")
+        yield from _faults([*its])
+
+
+def _faults(cells: Sequence[Cell]) -> Iterator[RenderableType]:
+    """A line for each status: its faults, and why they are violations or unknown."""
+    for status in Status:
+        its = [cell for cell in cells if cell.status is status]
+        if not its:
+            continue
+        for text in _sentences(status, its):
+            grid = titled([("", "")]).grid(padding=(0, 0))
+            grid.add_column(width=14, no_wrap=True)
+            grid.add_column(overflow="fold")
+            grid.add_row(Text(f"  {status}", style=_OF_STATUS[status]), Text(text))
+            yield grid
+
+
+def _sentences(status: Status, cells: Sequence[Cell]) -> list[str]:
+    """One for each violation, one for each reason of what is unknown, one for all others."""
+    if status is Status.VIOLATION:
+        return [_told(cell) for cell in cells]
+    if status is not Status.UNKNOWN:
+        return [", ".join(map(_told, cells))]
+    whys = dict.fromkeys(cell.why or "" for cell in cells)
+    return [f"{', '.join(_told(each) for each in cells if (each.why or '') == why)}: {printable(why)}" for why in whys]
+
+
+def _told(cell: Cell) -> str:
+    name = "no fault" if cell.fault is None else cell.fault.value
+    match cell.status:
+        case Status.OK:
+            return name if cell.fault is None else f"{name} (struck in {cell.struck} of {cell.runs})"
+        case Status.VIOLATION:
+            return f"{name}, run {cell.failure.run}: {printable(_reason(cell))}" if cell.failure else name
+        case _:
+            return name
+
+
+def _reason(cell: Cell) -> str:
+    if cell.failure is None or not cell.failure.reasons:
+        return "it does not conform to the model"
+    return cell.failure.reasons[0]
+
+
+def _first(report: Report) -> Iterator[RenderableType]:
+    """The first violation, as the smallest program that shows it, and what to type next."""
+    cell = next(report.of(Status.VIOLATION), None)
+    if cell is None or cell.failure is None:
+        return
+    yield Text("")
+    yield Text("the first violation", style="bold")
+    yield listed([printable(step) for step in cell.failure.small_program.split("; ")] or ["the end"])
+
+
+def _next(report: Report) -> Iterator[RenderableType]:
+    """What to type next; its path is not broken, so that it can be copied."""
+    cell = next(report.of(Status.VIOLATION), None)
+    if cell is not None and cell.failure is not None and cell.failure.small is not None:
+        own = report.claims.profile if report.claims.profile.endswith((".yaml", ".yml")) else ""
+        profile = f" --profile {shlex.quote(own)}" if own else ""
+        yield Text("explain it", style="bold")
+        line = f"  ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}"
+        yield Text(line, no_wrap=True, overflow="ignore")

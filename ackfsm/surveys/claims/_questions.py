@@ -1,0 +1,284 @@
+"""The questions that claims ask, searches, comparisons and simulations, as values, so that each is answered once.
+
+A question has settings, bounds and names, and nothing of the tables, so that it is small enough to be sent to
+another process, which reads the tables itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from ackfsm.checking import explore
+from ackfsm.checking.network import Bounds, Instance, Network, compose, observers_named
+from ackfsm.rates.timing import Workload
+from ackfsm.tables import EventRef, RowKind, Specification
+from ackfsm.terms import Configuration, Fault, InputError
+
+__all__ = [
+    "Answer",
+    "AnyNumber",
+    "AnyNumberResult",
+    "ComparisonResult",
+    "EffectEquivalence",
+    "Question",
+    "Search",
+    "SearchResult",
+    "Simulation",
+    "SimulationResult",
+    "TraceEquivalence",
+    "answer",
+    "network_of",
+    "observable",
+    "search_of_three",
+]
+
+_MOST_SEARCHED = 3
+_FEW_FAULTS = 2
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Search:
+    """Which of the ``watched`` can be reached: anomalies, monitors, ``happens(event)``.
+
+    The search may end as soon as all of them were reached.
+    """
+
+    configuration: Configuration
+    bounds: Bounds
+    watched: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TraceEquivalence:
+    """Whether two configurations have the same traces over the ``observable`` events."""
+
+    left: Configuration
+    right: Configuration
+    bounds: Bounds
+    observable: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EffectEquivalence:
+    """Whether the traces after one event are those after another, wherever both can happen."""
+
+    configuration: Configuration
+    bounds: Bounds
+    events: tuple[str, str]
+    observable: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnyNumber:
+    """Which of the ``watched`` are impossible for any number of messages, with any number of these faults.
+
+    A search that is to show one of them possible has no more than ``max_faults``, if that is a number.
+    """
+
+    configuration: Configuration
+    faults: frozenset[Fault]
+    max_faults: int | None
+    actions: frozenset[str]
+    without: frozenset[str]
+    watched: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Simulation:
+    """How many messages a second producers get to the broker, of so many ``messages`` in virtual time."""
+
+    configuration: Configuration
+    work: Workload
+    messages: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SearchResult:
+    """What a search has found; ``witnesses`` has the labels of a shortest run to each name that was reached."""
+
+    states: int
+    transitions: int
+    complete: bool
+    witnesses: Mapping[str, tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ComparisonResult:
+    """What a comparison has found, see :class:`ackfsm.checking.explore.Comparison`."""
+
+    equal: bool | None
+    pairs: int
+    states: tuple[int, int]
+    trace: tuple[str, ...]
+    only: str | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """Messages a second that the broker read; ``None`` without NumPy, which a simulation needs."""
+
+    publish: float | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnyNumberResult:
+    """What was not proved for any number of messages: why it is ``open``, or the ways to what is possible.
+
+    ``searched`` is what :func:`search_of_three` has found where something was not proved, else ``None``.
+    ``certificate`` is the name of the file with the proof, where everything is proved and files were asked for.
+    """
+
+    open: Mapping[str, str]
+    searched: SearchResult | None
+    certificate: str = ""
+
+    @property
+    def witnesses(self) -> Mapping[str, tuple[str, ...]]:
+        """The labels of a shortest run to each name that three messages show."""
+        return {} if self.searched is None else self.searched.witnesses
+
+
+Question: TypeAlias = "Search | AnyNumber | TraceEquivalence | EffectEquivalence | Simulation"
+Answer: TypeAlias = "SearchResult | AnyNumberResult | ComparisonResult | SimulationResult | str"
+"""An answer, or the sentence that says why there is none."""
+
+
+def observable(specification: Specification) -> frozenset[str]:
+    """The events that can be seen from outside: those that a history shows, and faults."""
+    return frozenset(event.name for event in specification.events.values() if event.recorded) | frozenset(Fault)
+
+
+def answer(
+    specification: Specification, asked: Sequence[tuple[Question, Path | None]], *, max_states: int
+) -> list[Answer]:
+    """The answers of the tables to questions; a search gives up after ``max_states``.
+
+    Beside a question there may be where the certificate of its proof is written.
+    """
+    return [_answer(specification, question, max_states, certificate) for question, certificate in asked]
+
+
+def _answer(specification: Specification, question: Question, max_states: int, certificate: Path | None) -> Answer:
+    try:
+        if isinstance(question, Search):
+            return _search(specification, question, max_states)
+        if isinstance(question, AnyNumber):
+            return _prove(specification, question, max_states, certificate)
+        if isinstance(question, Simulation):
+            return _simulate(specification, question)
+        return _compare(specification, question, max_states)
+    except InputError as error:
+        return str(error)
+
+
+def network_of(specification: Specification, question: Search) -> Network:
+    """The system that is searched, with the observers of the question."""
+    return compose(
+        specification, question.configuration, question.bounds, observers_named(specification, question.watched)
+    )
+
+
+def _search(specification: Specification, question: Search, max_states: int) -> SearchResult:
+    network = network_of(specification, question)
+    options = explore.SearchOptions(max_states=max_states, only_witnesses=True)
+    found = explore.explore(network, options)
+    witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
+    return SearchResult(found.states, found.transitions, found.complete, witnesses)
+
+
+def _prove(
+    specification: Specification, question: AnyNumber, max_states: int, certificate: Path | None
+) -> AnyNumberResult:
+    from ackfsm.checking import unbounded
+    from ackfsm.checking.certificates import write_certificate
+
+    proof = unbounded.prove(
+        specification,
+        question.configuration,
+        faults=question.faults,
+        actions=question.actions,
+        without=question.without,
+        max_states=min(max_states, unbounded.MOST_VIEWS),
+        observers=observers_named(specification, question.watched),
+        keep_invariants=certificate is not None,
+    )
+    left = {verdict.anomaly: verdict.undecided for verdict in proof.undecided}
+    if not left:
+        if certificate is not None:
+            write_certificate(certificate, proof.certificate())
+        return AnyNumberResult({}, None, "" if certificate is None else certificate.name)
+    found = _search(specification, search_of_three(question, left), max_states)
+    return AnyNumberResult({name: why for name, why in left.items() if name not in found.witnesses}, found)
+
+
+def search_of_three(question: AnyNumber, watched: Iterable[str]) -> Search:
+    """A search of three messages, with few faults, for what is not proved: it may show what fewer do not."""
+    bounds = Bounds(
+        messages=_MOST_SEARCHED,
+        faults=question.faults,
+        max_faults=_FEW_FAULTS if question.max_faults is None else min(_FEW_FAULTS, question.max_faults),
+        actions=question.actions,
+        without=question.without,
+    )
+    return Search(question.configuration, bounds, frozenset(watched))
+
+
+def _simulate(specification: Specification, question: Simulation) -> SimulationResult:
+    """The producers have the broker for themselves, as they have in the arithmetic."""
+    if importlib.util.find_spec("numpy") is None:
+        return SimulationResult(None)
+    from ackfsm.rates.simulation import simulate
+
+    found = simulate(specification, question.configuration, question.work, question.messages, apart=True)
+    return SimulationResult(found.publish)
+
+
+def _compare(
+    specification: Specification, question: TraceEquivalence | EffectEquivalence, max_states: int
+) -> ComparisonResult:
+    compared: Callable[[Configuration], Network] = functools.partial(
+        compose, specification, bounds=question.bounds, observers=()
+    )
+    if isinstance(question, EffectEquivalence):
+        network = compared(question.configuration)
+        found = explore.compare_after(network, question.events, question.observable, max_states=max_states)
+    else:
+        left, right = compared(question.left), compared(question.right)
+        if _is_one_system(left, right):
+            return _compare_with_itself(left, max_states)
+        found = explore.compare(left, right, question.observable, max_states=max_states)
+    return ComparisonResult(found.equal, found.pairs, found.states, found.trace, found.only)
+
+
+def _is_one_system(left: Network, right: Network) -> bool:
+    """Whether the same rows decide in every state that a machine of either can come to: what is one system is equal."""
+    pairs = list(zip(left.instances, right.instances, strict=False))
+    same_events = len(left.instances) == len(right.instances) and left.events == right.events
+    return same_events and all(_behaviour(one) == _behaviour(other) for one, other in pairs)
+
+
+def _behaviour(instance: Instance) -> tuple[str, Mapping[tuple[str, EventRef], tuple[RowKind, str]]]:
+    """The first state, and what is decided in each state that rows lead to from there."""
+    fsm = instance.fsm
+    found: dict[tuple[str, EventRef], tuple[RowKind, str]] = {}
+    known, waiting = {fsm.initial}, [fsm.initial]
+    while waiting:
+        state = waiting.pop()
+        for event in fsm.alphabet:
+            row = fsm.rows[state, event]
+            found[state, event] = row.kind, row.target
+            if row.kind is RowKind.TO and row.target not in known:
+                known.add(row.target)
+                waiting.append(row.target)
+    return fsm.initial, found
+
+
+def _compare_with_itself(network: Network, max_states: int) -> ComparisonResult:
+    """Every state of it is compared with itself."""
+    found = explore.explore(network, explore.SearchOptions(max_states=max_states))
+    return ComparisonResult(found.complete or None, found.states, (found.states, found.states), (), None)

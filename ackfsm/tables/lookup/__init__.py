@@ -1,0 +1,18 @@
+"""Which rows of the tables decide: by setting, event, mode, machine; each with its file and line."""
+
+from ackfsm.tables.lookup._cells import CALLS, Cell, Place, TableRow
+from ackfsm.tables.lookup._find import BASELINES, Answer, Lookup, Reference
+from ackfsm.tables.lookup._space import Difference, Space
+
+__all__ = [
+    "BASELINES",
+    "CALLS",
+    "Answer",
+    "Cell",
+    "Difference",
+    "Lookup",
+    "Place",
+    "Reference",
+    "Space",
+    "TableRow",
+]
