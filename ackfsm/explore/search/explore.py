@@ -51,7 +51,7 @@ def explore(network: Network, options: SearchOptions = _DEFAULT) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
     Before a search says that it has found everything, some of its states are compared with the tables
-    (docs/decisions/self-check.md).
+    (docs/decisions/search.md).
 
     Raises :class:`ackfsm.terms.DefectError` if the tables and the search differ, :class:`ackfsm.terms.InputError` if
     the network is too large, and :class:`ackfsm.terms.HostError` where memory ends and not even what was found can be

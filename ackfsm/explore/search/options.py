@@ -39,7 +39,7 @@ class Tuning:
 
     Attributes:
         plain_states: up to so many states plain Python is done before compiled code would be loaded
-            (docs/decisions/kernel.md); ``None``: compiled code is never used.
+            (docs/decisions/search.md); ``None``: compiled code is never used.
         one_shard_states: so many states are searched in one shard; more are worth dividing, whatever the number of
             processors.
         shards: into how many shards they are divided, a power of two: the processors that a search can use; the same
