@@ -35,7 +35,7 @@ class SearchEngine(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """When a search changes how it works, and how much it does at a time; what it finds does not depend on it.
+    """The sizes at which a search changes its ways, without an effect on its result.
 
     Attributes:
         plain_states: up to so many states plain Python is done before compiled code would be loaded

@@ -196,7 +196,7 @@ class _SelfCheck:
 
 
 class _TableRows:
-    """What the rows of the tables say of states, by their names; a row is looked up once."""
+    """The rows of the tables for states, by their names; a row is looked up once."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
