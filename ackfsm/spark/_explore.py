@@ -40,7 +40,7 @@ BUCKETS: Final = 16
 SMALL: Final = 100_000
 """A level with fewer states is expanded by this process: two stages of Spark take longer.
 
-See docs/decisions/exploration-on-spark.md.
+See docs/decisions/search.md.
 """
 
 _LOOKED_AT: Final = 20
