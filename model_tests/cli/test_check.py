@@ -19,6 +19,7 @@ from ackfsm.terms import Anomaly, Configuration, Fault
 from model_tests.support.commands import ended
 from model_tests.support.places import SPEC
 from model_tests.support.tables import shipped
+from model_tests.support.whole import few
 
 AS_PROMISED, VIOLATION, USAGE, UNDETERMINED, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -108,7 +109,8 @@ def test_the_keys_of_the_json_are_those_of_the_contract(ackfsm: _Ackfsm) -> None
 
 
 @pytest.mark.parametrize(
-    "line", ["", "--set journal_sync_non_transactional=false", "--set ack_mode=CLIENT_ACKNOWLEDGE --only unprocessed"]
+    "line",
+    few(["", "--set journal_sync_non_transactional=false", "--set ack_mode=CLIENT_ACKNOWLEDGE --only unprocessed"], 2),
 )
 def test_the_symbolic_engine_answers_as_the_local_one_does(ackfsm: _Ackfsm, line: str) -> None:
     local, symbolic = (ackfsm(f"check --json {line} --engine {engine}") for engine in ("local", "symbolic"))

@@ -18,6 +18,7 @@ import pytest
 
 from ackfsm import cli
 from model_tests.support.places import PROJECT
+from model_tests.support.whole import few
 
 NUMBA = ("numba", "llvmlite")
 HEAVY = (*NUMBA, "numpy", "pandas", "pyarrow", "pyspark")
@@ -49,14 +50,17 @@ def test_numba_is_really_missing(without: Run) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "check --json --fault consumer_crash",
-        "check --json --messages 2",
-        "check --json --messages 2 --reduce partial-order",
-        "check --json --reduce none --progress --fault consumer_crash",
-        "check --json --messages 15 --fault producer_link_loss --max-faults 16 --without accept",
-        "check --json --messages 2 --max-states 5000",
-    ],
+    few(
+        [
+            "check --json --fault consumer_crash",
+            "check --json --messages 2",
+            "check --json --messages 2 --reduce partial-order",
+            "check --json --reduce none --progress --fault consumer_crash",
+            "check --json --messages 15 --fault producer_link_loss --max-faults 16 --without accept",
+            "check --json --messages 2 --max-states 5000",
+        ],
+        3,
+    ),
 )
 def test_plain_python_gives_the_same_answers(without: Run, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     done = without("-m", "ackfsm.cli", *line.split())

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyspark import cloudpickle
 
@@ -18,6 +18,7 @@ from ackfsm.tables._conditions import parse_condition
 from ackfsm.terms import Configuration, Fault, key_type, legal_values
 from model_tests.support.places import SPEC
 from model_tests.support.tables import bounds, configurations, shipped, values
+from model_tests.support.whole import WHOLE
 
 FORBIDDEN = {
     "a call": "f()",
@@ -154,6 +155,7 @@ def test_a_condition_means_what_it_means_to_python(
     assert parse_condition(text, shipped().conditions).holds(settings) is python(text, settings)
 
 
+@settings(max_examples=100 if WHOLE else 30)
 @given(configurations(), bounds())
 def test_the_conditions_of_the_tables_mean_what_they_mean_to_python(
     configuration: Configuration, limits: Bounds

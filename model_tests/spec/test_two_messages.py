@@ -89,7 +89,7 @@ def test_a_rollback_that_gives_nothing_back_is_recovered(
 
 
 @pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("mode", [CLIENT, TRANSACTED, AUTO])
+@pytest.mark.parametrize("mode", few([CLIENT, TRANSACTED, AUTO], 1))
 def test_what_is_given_back_unseen_is_no_delivery_and_what_is_cut_off_may_be_one(
     mode: AckMode,
     kept: bool,  # noqa: FBT001 - a case

@@ -22,6 +22,7 @@ from ackfsm.history import parquet
 from ackfsm.terms import InputError
 from model_tests.support.tables import shipped
 from model_tests.support.verify.random_histories import histories
+from model_tests.support.whole import WHOLE
 
 CONFIG = {"profile": "rabbitmq", "publish_window": 2}
 HEADER = {"ackfsm_history": 1, "config": CONFIG, "note": "a note"}
@@ -175,7 +176,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("write", [_write_gzip, _write_parquet, _write_other_parquet, _write_parts])
-@settings(max_examples=25)
+@settings(max_examples=25 if WHOLE else 8)
 @given(events=histories())
 def test_the_kind_of_file_does_not_matter(
     write: Callable[[list[dict[str, Any]], Path], Path], folder: Path, events: list[dict[str, Any]]
