@@ -73,9 +73,8 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def add_jobs(parser: argparse._ActionsContainer, meaning: str) -> None:
-    """``--jobs``: how much of this machine takes part.  ``--workers`` is what some commands called it."""
+    """Add ``--jobs``: how much of this machine takes part."""
     parser.add_argument("--jobs", metavar="N", type=at_least(1), help=meaning)
-    parser.add_argument("--workers", metavar="N", type=at_least(1), dest="jobs", help=argparse.SUPPRESS)
 
 
 def add_output_form(parser: argparse.ArgumentParser, meaning: str) -> None:

@@ -518,8 +518,8 @@ def _code(line: list[str]) -> int:
 NUMBERS = {
     "check --max-states 0": "'0' is not a whole number from 1, or any",
     "check --max-states -1": "'-1' is not a whole number from 1, or any",
-    "check --workers 0": "'0' is not a whole number from 1;",
-    "check --workers any": "'any' is not a whole number from 1;",
+    "check --jobs 0": "'0' is not a whole number from 1;",
+    "check --jobs any": "'any' is not a whole number from 1;",
     "check --max-memory 0": "'0' is not a size, as 512MiB or 8GiB are",
     "check --max-faults none": "'none' is not a whole number from 0, or any",
     f"check --max-states {'9' * 5_000}": "' (5,000 characters) is not a whole number from 1",

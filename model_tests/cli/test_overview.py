@@ -164,16 +164,11 @@ def test_a_hint_shows_foreign_text_escaped_and_short() -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "explain", "matrix", "claims", "systems"])
-def test_jobs_is_the_name_everywhere_and_workers_is_still_taken(
-    command: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for option in ("--jobs", "--workers"):
-        assert _ended(command, option, "0") == 2
-        assert f"argument {option}: '0' is not a whole number from 1" in capsys.readouterr().err
+def test_jobs_is_the_name_everywhere(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _ended(command, "--jobs", "0") == 2
+    assert "argument --jobs: '0' is not a whole number from 1" in capsys.readouterr().err
     assert _ended("help", command) == 0
-    shown = capsys.readouterr().out
-    assert "--jobs N" in shown
-    assert "--workers" not in shown
+    assert "--jobs N" in capsys.readouterr().out
 
 
 def test_as_is_the_name_of_what_is_written_everywhere(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
