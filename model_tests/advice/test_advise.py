@@ -21,6 +21,7 @@ from ackfsm.surveys.advice import AnswerCache, Candidate, Request
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, InputError, SpecError
 from model_tests.support.tables import copy_of_spec, replace, shipped
+from model_tests.support.whole import few
 
 NETWORK = Workload(rtt=Fraction(2, 1000), bandwidth=Fraction(10**9), bandwidth_back=Fraction(10**9), message_size=4096)
 FEW = {
@@ -85,7 +86,7 @@ def test_a_proposal_gives_what_is_needed_and_no_cheaper_configuration_does(cache
     assert all(_reached(each, request) for each in cheaper)
 
 
-@pytest.mark.parametrize("profile", ["artemis", "rabbitmq", "solace"])
+@pytest.mark.parametrize("profile", few(["artemis", "rabbitmq", "solace"], 1))
 def test_every_failure_has_a_witness_that_the_reference_performs(profile: str, cache: AnswerCache) -> None:
     request = _request(f"{NEEDS},at-least-once", profile, _NARROW, rate=Fraction(400))
     found = advice.advise(shipped(), request, cache=cache)

@@ -41,7 +41,7 @@ def _proved(proof: Proof) -> set[str]:
     return {name for name, verdict in proof.verdicts.items() if verdict.proved}
 
 
-@pytest.mark.parametrize("profile", few(sorted(shipped().profiles), 3))
+@pytest.mark.parametrize("profile", few(sorted(shipped().profiles), 2))
 def test_no_proof_contradicts_a_search(profile: str) -> None:
     configuration = shipped().configure(profile)
     proof = prove(shipped(), configuration, levels=_CHEAP, max_states=20_000)
