@@ -752,7 +752,8 @@ def test_the_machines_of_the_overview_lead_to_their_pages(folder_of_pages: Path)
 
 def test_the_folder_is_the_same_bytes_on_another_day_and_machine(folder_of_pages: Path, tmp_path: Path) -> None:
     script = (
-        "import sys, pathlib; from ackfsm import draw, tables; draw.write_all(tables.load(), pathlib.Path(sys.argv[1]))"
+        "import sys, pathlib; from ackfsm import tables; from ackfsm.showing import draw; "
+        "draw.write_all(tables.load(), pathlib.Path(sys.argv[1]))"
     )
     environment = {
         "PATH": os.environ["PATH"],

@@ -33,7 +33,7 @@ def _imports(specification: Specification, network: Network) -> Iterator[str]:
     yield from ("", "import functools")
     if network.configuration.profile in specification.profile_files:
         yield "import pathlib"
-    yield from ("", "from ackfsm import explore, network, tables")
+    yield from ("", "from ackfsm import tables", "from ackfsm.checking import explore, network")
     if network.bounds.faults:
         yield "from ackfsm.terms import Fault"
 
