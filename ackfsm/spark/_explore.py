@@ -146,7 +146,7 @@ class _Run:
             self.nearest |= {a: (last, state) for a, state in first_of(self._asked(last, looking)).items()}
 
     def result(self, events: Sequence[NetworkEvent]) -> Exploration:
-        """What was found."""
+        """Return the result of the search."""
         levels, packed = self.levels, self.question.packed
         paths = self._paths()
         return Exploration(

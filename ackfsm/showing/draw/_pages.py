@@ -61,7 +61,7 @@ machine leads to its page.
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Entry:
-    """A page with its picture: where they are (without suffix), what the index calls them, what they show.
+    """A page with its picture: their place (without suffix), their name in the index, their contents.
 
     ``differences`` is what the page of a mode begins with: the lines of Markdown that compare it with another.
     """
