@@ -45,5 +45,5 @@ def page() -> str:
 def _row(need: Mapping[str, Any]) -> tuple[str, str, str, str]:
     left = "; ".join(f"without {code(name)}: {code(taken)}" for name, taken in need.get("none", {}).items())
     take = code(need["take"]) if "take" in need else f"none gives all; {left}"
-    asked = code(shlex.join(command(need)[1:]))
+    asked = code(shlex.join(command(need)[1:5]))
     return f"{need['name']}: {need['words']}", asked, take, f"{need['why']} [{need['reference']}]"
