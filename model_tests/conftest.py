@@ -17,6 +17,7 @@ from hypothesis.internal.conjecture import engine
 
 from ackfsm.checking import explore
 from model_tests.support.tables import read_once
+from model_tests.support.whole import WHOLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +37,10 @@ _ALLOCATIONS = 20_000
 """After so many new objects the youngest are looked at: with Python's 700 it costs more where networks are kept."""
 
 # No deadline: a first call may compile a kernel.  On CI (which sets CI) the examples are the same in every run.
-settings.register_profile("ackfsm", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+_EXAMPLES = 100 if WHOLE else 30
+settings.register_profile(
+    "ackfsm", max_examples=_EXAMPLES, deadline=None, derandomize="CI" in os.environ, print_blob=True
+)
 settings.load_profile("ackfsm")
 engine.MAX_SHRINKING_SECONDS = 60  # of a failing program; Hypothesis has five minutes for it
 

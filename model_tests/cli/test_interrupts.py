@@ -21,6 +21,7 @@ from model_tests.support.commands import (
     nobody_is_left,
     workers_of,
 )
+from model_tests.support.whole import few
 
 MOMENTS = [round(random.Random(seed).uniform(0, 1), 3) for seed in range(8)]
 
@@ -93,7 +94,7 @@ def test_an_interrupt_ends_workers_too(line: str) -> None:
         assert nobody_is_left(run.pid)
 
 
-@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("times", few([1, 2, 3], 2))
 def test_interrupts_while_workers_are_being_started_leave_nobody(times: int) -> None:
     with begun("claims", "--jobs", "2") as run:
         while not workers_of(run.pid):

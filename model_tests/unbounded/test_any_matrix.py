@@ -28,6 +28,7 @@ from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.checker.projected import fading
 from model_tests.support.tables import shipped
+from model_tests.support.whole import WHOLE
 
 AS_PROMISED, VIOLATION, USAGE, UNDETERMINED = 0, 1, 2, 3
 ANY = Bounds(faults=frozenset(Fault), max_faults=None)
@@ -106,7 +107,7 @@ def test_alike_configurations_behave_alike_and_only_they_are() -> None:
     for profile in ("ems", "artemis", "jms"):
         plan = matrix.make_plan(shipped(), profile, {"delivery_mode": "PERSISTENT"}, messages=None)
         groups: dict[str, list[object]] = {}
-        for configuration in draw.sample(plan.configurations, 40):
+        for configuration in draw.sample(plan.configurations, 40 if WHOLE else 16):
             groups.setdefault(network_key(shipped(), configuration, ANY), []).append(configuration)
         for group in groups.values():
             answers = [explore.check(shipped(), one, ANY, max_states=200_000) for one in group[:3]]  # type: ignore[arg-type]

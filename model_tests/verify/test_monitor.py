@@ -18,6 +18,7 @@ from ackfsm.verify.folding.chunks import chunk_of as chunk_told
 from ackfsm.verify.folding.monitor import Alert, State, advanced
 from ackfsm.verify.folding.passes import Asked, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Summary
+from model_tests.support.whole import WHOLE
 from model_tests.verify.test_fold_chunks import ordinary, whole
 
 SPEC = tables.load()
@@ -313,7 +314,7 @@ def test_a_fault_may_name_whom_no_line_names_any_more() -> None:
     assert watched.kinds == [("later m99", "duplicate", "invalid")]
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=30 if WHOLE else 10, suppress_health_check=[HealthCheck.too_slow])
 @given(
     missing=st.dictionaries(st.integers(0, 79), st.sampled_from(["delivered", "processed", "confirmed"]), max_size=4),
     cuts=st.sets(st.integers(1, 300), max_size=6),

@@ -20,6 +20,7 @@ from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.named_histories import named_histories
 from model_tests.support.verify.notation import events_of, write
 from model_tests.support.verify.traffic import Event, traffic
+from model_tests.support.whole import WHOLE
 
 SPEC = shipped()
 NAMED = named_histories()
@@ -272,7 +273,11 @@ _BROKER = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    deadline=None,
+    max_examples=20 if WHOLE else 8,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 @given(data=st.data())
 def test_two_queues_have_the_findings_of_each_alone(data: st.DataObject, tmp_path_factory: Any) -> None:
     folder = tmp_path_factory.mktemp("queues")
