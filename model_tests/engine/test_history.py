@@ -199,7 +199,7 @@ def two_consumers(broker: Broker) -> None:
 
 
 def test_the_link_of_one_consumer_does_not_explain_what_comes_again_at_another() -> None:
-    broker = Laboratory(Bug("", broker=Contagious)).broker("jms", ack_mode="CLIENT_ACKNOWLEDGE", prefetch=1)
+    broker = Laboratory(Bug(broker=Contagious)).broker("jms", ack_mode="CLIENT_ACKNOWLEDGE", prefetch=1)
     two_consumers(broker)
     assert verdict(broker).verdict is Verdict.INVALID
     assert verdict(broker, anonymous=True).verdict is not Verdict.INVALID, "it may have been the link of that one"
@@ -276,7 +276,7 @@ class _Person:
 
 
 def test_a_call_that_can_never_return_is_stuck() -> None:
-    bug = Bug("", (Change("publisher_confirm", "none", "accept", "none"),))
+    bug = Bug((Change("publisher_confirm", "none", "accept", "none"),))
     broker = Laboratory(bug).broker("jms", ack_mode="CLIENT_ACKNOWLEDGE")
     with pytest.raises(Stuck):
         broker.connect("sender").session().producer("q").send(message_id="m")
@@ -291,7 +291,7 @@ def test_a_call_that_can_never_return_is_stuck() -> None:
 
 
 def test_nothing_is_at_rest_while_a_connection_is_broken() -> None:
-    bug = Bug("", (Change("publisher_confirm", "none", "accept", "none"),))
+    bug = Bug((Change("publisher_confirm", "none", "accept", "none"),))
     broker = Laboratory(bug).broker("jms", ack_mode="CLIENT_ACKNOWLEDGE", repairs=False)
     beside = broker.connect("beside")
     beside.session().consumer("other")
