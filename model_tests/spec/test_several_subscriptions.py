@@ -15,7 +15,7 @@ from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError
 from model_tests.support.tables import copy_of_spec, replace, shipped
-from model_tests.support.whole import in_turn
+from model_tests.support.whole import few, in_turn
 
 CRASH, GONE, CUT = Fault.BROKER_CRASH, Fault.CONSUMER_CRASH, Fault.PRODUCER_LINK_LOSS
 DURABLE: Mapping[str, object] = {"destination": "durable_subscription"}
@@ -94,7 +94,7 @@ ALIKE: list[tuple[str, Mapping[str, object], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("profile", "settings", "bounds"), ALIKE)
+@pytest.mark.parametrize(("profile", "settings", "bounds"), few(ALIKE, 2))
 def test_each_of_two_subscriptions_sees_exactly_what_the_only_one_sees(
     profile: str, settings: Mapping[str, object], bounds: dict[str, Any]
 ) -> None:
