@@ -7,16 +7,17 @@ digest is right.
 
 from __future__ import annotations
 
+import graphlib
 import hashlib
 import pickle
 import warnings
-from types import FunctionType
+from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
-__all__ = ["CacheWarning", "cache_of", "compiled"]
+__all__ = ["CacheWarning", "cache_of", "compiled", "compiled_functions"]
 
 
 class CacheWarning(RuntimeWarning):
@@ -35,6 +36,21 @@ def compiled(function: Any, known: dict[str, Any] | None = None) -> Any:
     if known is not None:
         known[function.__name__] = made
     return made
+
+
+def compiled_functions(*modules: ModuleType) -> SimpleNamespace:
+    """Return all functions of ``modules`` compiled, each after those that it calls; compiling is put off to a call."""
+    plain = {
+        name: each
+        for module in modules
+        for name, each in vars(module).items()
+        if isinstance(each, FunctionType) and each.__module__ == module.__name__
+    }
+    known: dict[str, Any] = {}
+    calls = {name: [called for called in each.__code__.co_names if called in plain] for name, each in plain.items()}
+    for name in graphlib.TopologicalSorter(calls).static_order():
+        compiled(plain[name], known)
+    return SimpleNamespace(**known)
 
 
 def cache_of(function: Any) -> Any:

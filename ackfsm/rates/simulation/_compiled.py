@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ackfsm.rates.simulation import _kernel
-from ackfsm.support.numba_cache import compiled
+from ackfsm.rates.simulation import _kernel, _resources
+from ackfsm.support.numba_cache import compiled_functions
 
 __all__ = ["run"]
 
-_known: dict[str, Any] = {}
-for _function in _kernel.FUNCTIONS:
-    compiled(_function, _known)
-
-run = _known["run"]
+run = compiled_functions(_resources, _kernel).run

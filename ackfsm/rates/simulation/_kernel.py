@@ -12,7 +12,6 @@ All functions mean the same to Python, on a list, and to Numba, on an array.
 
 from __future__ import annotations
 
-from ackfsm.rates.simulation import _resources
 from ackfsm.rates.simulation._layout import *
 from ackfsm.rates.simulation._resources import (
     add_unsynced,
@@ -29,7 +28,7 @@ from ackfsm.rates.simulation._resources import (
     wake_those_that_wait_for_slot,
 )
 
-__all__ = ["FUNCTIONS", "run"]
+__all__ = ["run"]
 
 
 # events
@@ -702,14 +701,3 @@ def run(m: Memory) -> int:
         m[UNTIL_PAUSE] -= 1
         if m[UNTIL_PAUSE] == 0:
             return PAUSE
-
-
-FUNCTIONS = (
-    *_resources.FUNCTIONS,
-    *(add_move, ask_groups, ask_others, carry_out, return_from_call, notice, perform, still_refused),
-    *(ask_groups_of_link, ask_messages_of_link, perform_of_link),
-    *(send_frame, forget_bit, release, is_due_now, look_at, run_timer, try_of_link, look_at_link),
-    *(send, produce, hand_over, take_next, finish, settle, consume, dispatch_to_one, dispatch),
-    *(bits_of_row, bits_to_sync, end_sync, start_sync, allows, happen, visit_links, settle_down, run),
-)
-"""In the order in which they call each other, callees first."""

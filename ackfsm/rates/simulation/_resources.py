@@ -10,7 +10,6 @@ import math
 from ackfsm.rates.simulation._layout import *
 
 __all__ = [
-    "FUNCTIONS",
     "add_unsynced",
     "add_work",
     "drawn",
@@ -275,11 +274,3 @@ def link_out(m: Memory, at: int, scope: int, slot: int) -> None:
         m[ends + 1] = before
     else:
         m[after + here + 1] = before
-
-
-FUNCTIONS = (
-    *(put, push, pop, drawn, add_work, add_unsynced, drop_block, drop_blocks, kind_of, wait_for_refuser),
-    *(wake_those_that_wait_for_slot, wake_those_that_wait_for_group),
-    *(scope_of, order_in, link_in, link_out, stand_in),
-)
-"""In the order in which they call each other, callees first."""
