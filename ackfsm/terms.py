@@ -76,7 +76,7 @@ class DefectError(AckfsmError):
     """This package contradicts itself, and gives no answer rather than a wrong one; it asks for a report."""
 
     def __str__(self) -> str:
-        """What was noticed, and what to do."""
+        """Return the defect, and the remedy."""
         return f"{super().__str__()}; this is a defect of ackfsm: please report it with what you asked for"
 
 
@@ -95,7 +95,7 @@ class Profile(StrEnum):
 
 
 class DeliveryMode(StrEnum):
-    """What the producer asks of the broker for a message (JMS 3.1 section 7.7, EMS, Solace)."""
+    """The producer's demand on the broker for a message (JMS 3.1 section 7.7, EMS, Solace)."""
 
     PERSISTENT = "PERSISTENT"
     NON_PERSISTENT = "NON_PERSISTENT"

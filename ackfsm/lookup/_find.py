@@ -387,7 +387,7 @@ class Lookup:
         return tuple(name for name in named if name in used)
 
     def baseline(self, key: str, space: Space | None = None) -> Value:
-        """What a value of ``key`` is compared with, in ``jms`` unless it is asked for another profile."""
+        """Return the value to compare a value of ``key`` with, in ``jms`` unless another profile is asked for."""
         space = space or self._space(Profile.JMS)
         stated = BASELINES.get(key)
         value = None if stated is None else parse_value(key, stated)
@@ -552,7 +552,7 @@ def _term(term: Term) -> Answer:
 
 
 def _raw(name: str) -> frozenset[str]:
-    """How a setting or a condition is called in conditions: some settings also as what a check has to count."""
+    """Return the names of a setting or a condition in conditions: some settings also as bounds of a check."""
     return frozenset({name, *(bound for bound, key in BOUND_SETTINGS.items() if key == name)})
 
 
