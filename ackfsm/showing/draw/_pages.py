@@ -160,7 +160,7 @@ def _compared(lookup: Lookup, key: str, value: StrEnum) -> tuple[str, ...]:
 
 
 def _picture(source: str) -> str:
-    """``source`` as SVG; what it says of itself stands behind the declaration, which must come first."""
+    """Return ``source`` as SVG; its comment stands behind the declaration, which must come first."""
     declaration, newline, rest = svg(source).partition("\n")
     return f"{declaration}{newline}{MADE}{rest}"
 
