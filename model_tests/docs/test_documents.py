@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pkgutil
 import re
 import subprocess
@@ -129,11 +130,27 @@ def test_no_package_imports_one_above_it() -> None:
     assert not upwards
 
 
+def _text_of(page: Path) -> str:
+    """The text of a page without its blocks of code."""
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@functools.cache
+def _anchors(page: Path) -> frozenset[str]:
+    """The anchors of the headings of a page, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", _text_of(page), flags=re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(PROJECT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-        assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", _text_of(page)):
+        if "://" in target:
+            continue
+        there = page.parent / target if target else page
+        assert there.exists(), f"{page.name} links to {target}"
+        if anchor and there.suffix == ".md":
+            assert anchor in _anchors(there.resolve()), f"{page.name} links to {target}#{anchor}"
 
 
 def test_every_command_has_a_section() -> None:
