@@ -2,9 +2,8 @@
 
 ``python -m model_tests.any_number`` decides the modes in which a row that matters has changed, and forgets those that
 are no more; ``--again undecided`` tries the open ones again, as a better prover may decide them; ``--again all`` does
-everything, and ``--forget`` decides nothing.  With ``--matrix`` it is all configurations of the matrix, in a file of
-their own.  One takes a second, or half a minute where messages may be sent twice.  What is decided is written as it
-comes, so that one that was interrupted may begin where it ended; the order is drawn, so that what is there is a sample.
+everything, and ``--forget`` decides nothing.  One takes a second, or half a minute where messages may be sent twice.
+Each decision is written as it comes, so that a run that was interrupted begins where it ended.
 """
 
 from __future__ import annotations
@@ -14,8 +13,7 @@ import random
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import NamedTuple
+from typing import Final
 
 from ackfsm import tables
 from ackfsm.support.files import write_file
@@ -26,35 +24,19 @@ from ackfsm.tables.batch import batch
 from ackfsm.terms import Configuration
 from model_tests.support.places import PROJECT
 
-__all__ = ["MATRIX", "MODES", "DecisionFile", "configurations_of_matrix", "first_of", "main", "modes_of", "names_of"]
+__all__ = ["FILE", "configurations_of_matrix", "first_of", "main", "modes_of", "names_of", "text_of"]
 
 
-class DecisionFile(NamedTuple):
-    """A file of what is decided, and what it says of itself."""
-
-    file: Path
-    where: str
-
-    def decided(self) -> dict[str, DecidedMode]:
-        """All that is kept there, by its key."""
-        text = self.file.read_text(encoding="utf-8") if self.file.exists() else ""
-        return matrix.read_decided_modes(text.splitlines())
-
-    def text(self, decided: Mapping[str, DecidedMode], names: Mapping[str, str]) -> str:
-        """What the file is to be."""
-        return matrix.decided_modes_text(decided, names, self.where)
-
-
-MODES = DecisionFile(
-    PROJECT / "ackfsm" / "surveys" / "matrix" / matrix.KEPT_IN,
-    "in the modes of the systems, all other settings\n# at their defaults.  Made by python -m model_tests.any_number",
+FILE: Final = PROJECT / "ackfsm" / "surveys" / "matrix" / matrix.KEPT_IN
+_WHERE: Final = (
+    "in the modes of the systems, all other settings\n# at their defaults.  Made by python -m model_tests.any_number"
 )
-MATRIX = DecisionFile(
-    PROJECT / "docs" / "any-number-matrix.txt",
-    "in the configurations of the matrix.\n# Made by python -m model_tests.any_number --matrix",
-)
+_MODE: Final = ("delivery_mode", *matrix.MODE_KEYS)
 
-_MODE = ("delivery_mode", *matrix.MODE_KEYS)
+
+def text_of(decided: Mapping[str, DecidedMode], names: Mapping[str, str]) -> str:
+    """The text of the file that keeps these decisions."""
+    return matrix.decided_modes_text(decided, names, _WHERE)
 
 
 def modes_of(specification: Specification) -> Iterator[Configuration]:
@@ -103,14 +85,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m model_tests.any_number", description=__doc__)
     parser.add_argument("--again", choices=("undecided", "all"), help="decide these again")
     parser.add_argument("--forget", action="store_true", help="decide nothing, and forget what is of other tables")
-    parser.add_argument("--matrix", action="store_true", help="all configurations of the matrix")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many processes (default: 1)")
     parser.add_argument("--profile", action="append", metavar="P", help="of this system alone (may be repeated)")
     arguments = parser.parse_args()
     specification, begun = tables.load(), time.monotonic()
-    kept = MATRIX if arguments.matrix else MODES
-    every = configurations_of_matrix(specification) if arguments.matrix else modes_of(specification)
-    first, decided = first_of(specification, every, arguments.jobs), kept.decided()
+    first = first_of(specification, modes_of(specification), arguments.jobs)
+    decided = matrix.read_decided_modes(FILE.read_text(encoding="utf-8").splitlines())
     names = names_of(specification, first)
     chosen = arguments.profile or [*specification.profiles]
     missing = [
@@ -121,9 +101,9 @@ def main() -> int:
         asked = [] if arguments.forget else [[first[key]] for key in missing]
         for done, (index, found) in enumerate(work.as_they_come(matrix.decide_modes, asked), start=1):
             decided[missing[index]] = found[0]
-            write_file(kept.file, kept.text(decided, names).encode())
+            write_file(FILE, text_of(decided, names).encode())
             sys.stderr.write(f"{done} of {len(missing)} in {time.monotonic() - begun:,.0f} s\n")
-    write_file(kept.file, kept.text(decided, names).encode())
+    write_file(FILE, text_of(decided, names).encode())
     return 0
 
 

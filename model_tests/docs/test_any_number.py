@@ -16,7 +16,7 @@ from ackfsm.terms import Anomaly, Configuration, Fault
 from model_tests import any_number
 from model_tests.support.checker.projected import fading
 from model_tests.support.tables import shipped
-from model_tests.support.whole import WHOLE, few
+from model_tests.support.whole import WHOLE
 
 WHY = ("2 messages or more: there are more than 6,000,000 views at the level local", "a; b: c 1", "")
 MADE_BY = "make it again: python -m model_tests.any_number"
@@ -29,9 +29,9 @@ def first() -> dict[str, Configuration]:
 
 def test_what_is_kept_is_of_these_tables() -> None:
     """A row that matters gives the modes with it another digest, so that what was kept of them is no more."""
-    kept = any_number.MODES.file.read_text(encoding="utf-8")
+    kept = any_number.FILE.read_text(encoding="utf-8")
     names = any_number.names_of(shipped(), first())
-    assert kept == any_number.MODES.text(matrix.kept_decisions(), names), MADE_BY
+    assert kept == any_number.text_of(matrix.kept_decisions(), names), MADE_BY
 
 
 def test_the_file_is_read_as_it_is_written() -> None:
@@ -45,7 +45,7 @@ def test_the_file_is_read_as_it_is_written() -> None:
             {name: Undecided(draw.randint(0, 3), draw.choice(WHY)) for name in drawn[cut:]},
         )
         key, mode = draw.choice([*first().items()])
-        text = any_number.MATRIX.text({key: one}, any_number.names_of(shipped(), {key: mode}))
+        text = any_number.text_of({key: one}, any_number.names_of(shipped(), {key: mode}))
         assert matrix.read_decided_modes(text.splitlines()) == {key: one}
 
 
@@ -67,34 +67,6 @@ def test_what_is_kept_is_found_again(number: int) -> None:
         known, now = kept[key].reachable(anomaly), found.reachable(anomaly)
         assert known is None or now is known, (first()[key], anomaly, MADE_BY)
     assert all(found.possible[name] <= messages for name, messages in kept[key].possible.items())
-
-
-def test_what_is_kept_of_the_matrix_is_of_these_tables_and_found_again() -> None:
-    """Some lines, others whenever the file is another one: their settings give the same digest and answers."""
-    text = any_number.MATRIX.file.read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    drawn = random.Random(text).sample(lines, min(20, len(lines)))
-    named = {line.partition(";")[0]: _named(line.split(";")[1].split()) for line in drawn}
-    with batch(shipped()) as work:
-        keys = matrix.keys_of_modes(work, [*named.values()])
-    assert {key: keys[configuration] for key, configuration in named.items()} == {key: key for key in named}, MADE_BY
-    sent_once = [key for key, configuration in named.items() if not configuration.resend_in_doubt]
-    assert sent_once, "the drawn lines are all of messages that may be sent twice"
-    asked = few(sent_once[:3], 1)
-    for key, one in zip(asked, matrix.decide_modes(shipped(), [named[key] for key in asked]), strict=True):
-        kept = any_number.MATRIX.decided()[key]
-        for anomaly in Anomaly:
-            known, now = kept.reachable(anomaly), one.reachable(anomaly)
-            assert known is None or now is known, (named[key], anomaly, MADE_BY)
-
-
-def _named(words: list[str]) -> Configuration:
-    profile, delivery_mode, ack_mode, consumption, *others = words
-    settings: dict[str, object] = {"delivery_mode": delivery_mode, "ack_mode": ack_mode, "consumption": consumption}
-    values = {"True": True, "False": False, "None": None}
-    for key, _, value in (word.partition("=") for word in others):
-        settings[key] = int(value) if value.isdigit() else values.get(value, value)
-    return shipped().configure(profile, settings)
 
 
 def test_nothing_that_two_messages_show_is_said_to_be_impossible() -> None:
