@@ -10,6 +10,7 @@ from ackfsm.explore.questions.equivalence import Comparison, compare, compare_af
 from ackfsm.explore.questions.liveness import LivenessFailure, LivenessFinding
 from ackfsm.explore.questions.narrowed import stand_of_confirmed
 from ackfsm.explore.questions.small_bounds import SmallBound, small_bounds
+from ackfsm.explore.reduction.columns import bits
 from ackfsm.explore.reduction.slice import Origin, SlicedNetwork, Slicer, slice_network
 from ackfsm.explore.replay.interpreter import Hook, Interpreter, Refused
 from ackfsm.explore.replay.witness import (
@@ -25,6 +26,7 @@ from ackfsm.explore.replay.witness import (
 )
 from ackfsm.explore.search.encode import PackedNetwork, pack
 from ackfsm.explore.search.explore import Exploration, explore, explore_packed
+from ackfsm.explore.search.graph import StateGraph
 from ackfsm.explore.search.options import Reduction, SearchEngine, SearchOptions
 from ackfsm.explore.search.self_check import successors_by_tables
 from ackfsm.explore.symbolic.engine import explore_by_size, explore_with_diagrams
@@ -52,10 +54,12 @@ __all__ = [
     "SlicedNetwork",
     "Slicer",
     "SmallBound",
+    "StateGraph",
     "Step",
     "SymbolicExploration",
     "SymbolicOptions",
     "Witness",
+    "bits",
     "check",
     "compare",
     "compare_after",

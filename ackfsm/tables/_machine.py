@@ -274,8 +274,8 @@ class Machine:
     """A machine of ``spec/``: states, one initial state, an alphabet, and rows with conditions.
 
     ``held`` are the states in which it is with one consumer: with several there is one such state for each
-    (:func:`hold`).  Configurations under which all its ``conditions``, those of its rows, have the same values share one
-    :class:`Fsm`.
+    (:func:`hold`).  ``conditions`` are those of its rows; configurations under which all of them have the same values
+    share one :class:`Fsm`.
     """
 
     name: str
