@@ -92,7 +92,8 @@ class _Search:
 
     def outcome(self, fault: Fault | None) -> Outcome:
         """What is reached, breadth first, where no other fault than this one happens."""
-        admitted = [event.name not in set(Fault) - {fault} for event in self._events]
+        others = set(Fault) - {fault}
+        admitted = [event.name not in others for event in self._events]
         ways, met, transitions = {0: (0, 0)}, [0], 0
         nearest: dict[int, int] = {}
         for state in met:
