@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
@@ -35,7 +36,7 @@ def add_systems(commands: Commands) -> None:
     )
     parser.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
     add_page_form(parser)
-    add_jobs(parser, "how many processors take part (default: all)")
+    add_jobs(parser, "how many processors take part (default: all, but one for one system)")
 
 
 def _systems(arguments: argparse.Namespace) -> int:
@@ -46,10 +47,10 @@ def _systems(arguments: argparse.Namespace) -> int:
         raise InputError("--output is for the pages of all systems; leave PROFILE out, or leave --output out")
     specification = tables_of(arguments)
     if arguments.profile is None and arguments.output is None:
-        _show(arguments, systems.systems_json(specification), systems.systems_page(specification))
+        _show(arguments, systems.systems_json, systems.systems_page, specification)
         return AS_PROMISED
     profiles: list[str] = list(Profile) if arguments.profile is None else [specification.profile_of(arguments.profile)]
-    jobs = arguments.jobs or os.cpu_count() or 1
+    jobs = arguments.jobs or min(os.cpu_count() or 1, len(profiles))
     if arguments.output is not None:
         make_folder(arguments.output)
     with progress_bars() as progress_bar:
@@ -57,16 +58,17 @@ def _systems(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         emit_folder(arguments, write_folder(arguments.output, systems.system_pages(specification, modes), systems.MADE))
     for profile in [] if arguments.output is not None else profiles:
-        answer = systems.system_json(specification, profile, modes[profile])
-        _show(arguments, answer, systems.system_page(specification, profile, modes[profile]))
+        _show(arguments, systems.system_json, systems.system_page, specification, profile, modes[profile])
     return result_code(violated=any(mode.broken for some in modes.values() for mode in some))
 
 
-def _show(arguments: argparse.Namespace, document: object, page: str) -> None:
-    """JSON, a screen, or the page as it is written into a file."""
+def _show(
+    arguments: argparse.Namespace, document: Callable[..., object], page: Callable[..., str], *told: object
+) -> None:
+    """JSON, a screen, or the page as it is written into a file, of what is ``told``."""
     if arguments.form is not None and not arguments.json:
-        print_file(page)
+        print_file(page(*told))
         return
     from ackfsm.showing.views.page import page_screen
 
-    emit(arguments, document, lambda: page_screen(page))
+    emit(arguments, document(*told) if arguments.json else None, lambda: page_screen(page(*told)))

@@ -274,7 +274,8 @@ class Machine:
     """A machine of ``spec/``: states, one initial state, an alphabet, and rows with conditions.
 
     ``held`` are the states in which it is with one consumer: with several there is one such state for each
-    (:func:`hold`).  Configurations under which all its conditions have the same values share one :class:`Fsm`.
+    (:func:`hold`).  ``conditions`` are those of its rows; configurations under which all of them have the same values
+    share one :class:`Fsm`.
     """
 
     name: str
@@ -288,14 +289,14 @@ class Machine:
     held: tuple[str, ...]
     file: str
     line: int
-    _conditions: tuple[Condition, ...] = dataclasses.field(init=False, compare=False, repr=False)
+    conditions: tuple[Condition, ...] = dataclasses.field(init=False, compare=False, repr=False)
     _fsms: dict[tuple[object, ...], Fsm] = dataclasses.field(
         init=False, compare=False, repr=False, default_factory=dict
     )
 
     def __post_init__(self) -> None:
         conditions = dict.fromkeys(row.when for cell in self.cells.values() for row in cell)
-        object.__setattr__(self, "_conditions", tuple(conditions))
+        object.__setattr__(self, "conditions", tuple(conditions))
 
     def __getstate__(self) -> tuple[object, ...]:
         """All but the machines that it was made to be, which whoever reads it makes anew if they are asked for."""
@@ -316,10 +317,11 @@ class Machine:
 
     def fsm(self, environment: Mapping[str, Any]) -> Fsm:
         """The finite-state machine of the rows whose conditions hold in ``environment``."""
-        holds = {condition: condition.holds(environment) for condition in self._conditions}
-        key = (*holds.values(), environment[self.counter.bound] if self.counter is not None else None)
+        values = [condition.holds(environment) for condition in self.conditions]
+        key = (*values, environment[self.counter.bound] if self.counter is not None else None)
         found = self._fsms.get(key)
         if found is None:
+            holds = dict(zip(self.conditions, values, strict=True))
             chosen = {place: next(row for row in cell if holds[row.when]) for place, cell in self.cells.items()}
             found = self._fsms[key] = self._choose(chosen, environment)
         return found

@@ -357,8 +357,7 @@ class Specification:
 
         Configurations that agree on all of them, and on :meth:`bounds_of_machines`, have the same rows everywhere.
         """
-        rows = (row for machine in self._all_machines() for row in machine.rows())
-        return tuple({row.when.text: row.when for row in rows}.values())
+        return tuple(dict.fromkeys(when for machine in self._all_machines() for when in machine.conditions))
 
     def bounds_of_machines(self) -> frozenset[str]:
         """The names of the bounds of all counters: settings, or bounds of a check."""

@@ -570,7 +570,7 @@ def _killed(*_: object, **__: object) -> None:
 
 KILLED = {
     "claims --id C01 --id C02 --jobs 2": "ackfsm.surveys.claims._run.answer",
-    "systems solace --jobs 2": "ackfsm.surveys.matrix._run._canonical_keys",
+    "systems solace --jobs 2": "ackfsm.surveys.matrix._causes._causes_in_each",
     f"{TINY_MATRIX} --jobs 2": "ackfsm.surveys.matrix._run._outcomes",
     f"{TINY_MATRIX} --pairs --messages any --jobs 2": "ackfsm.surveys.matrix._run.decided",
 }

@@ -10,6 +10,7 @@ from ackfsm.checking.explore.questions.equivalence import Comparison, compare, c
 from ackfsm.checking.explore.questions.liveness import LivenessFailure, LivenessFinding
 from ackfsm.checking.explore.questions.narrowed import stand_of_confirmed
 from ackfsm.checking.explore.questions.small_bounds import SmallBound, small_bounds
+from ackfsm.checking.explore.reduction.columns import bits
 from ackfsm.checking.explore.reduction.slice import Origin, SlicedNetwork, Slicer, slice_network
 from ackfsm.checking.explore.replay.interpreter import Hook, Interpreter, Refused
 from ackfsm.checking.explore.replay.witness import (
@@ -25,6 +26,7 @@ from ackfsm.checking.explore.replay.witness import (
 )
 from ackfsm.checking.explore.search.encode import PackedNetwork, pack
 from ackfsm.checking.explore.search.explore import Exploration, explore, explore_packed
+from ackfsm.checking.explore.search.graph import StateGraph
 from ackfsm.checking.explore.search.options import Reduction, SearchEngine, SearchOptions
 from ackfsm.checking.explore.search.self_check import successors_by_tables
 from ackfsm.checking.explore.symbolic.engine import explore_by_size, explore_with_diagrams
@@ -52,10 +54,12 @@ __all__ = [
     "SlicedNetwork",
     "Slicer",
     "SmallBound",
+    "StateGraph",
     "Step",
     "SymbolicExploration",
     "SymbolicOptions",
     "Witness",
+    "bits",
     "check",
     "compare",
     "compare_after",

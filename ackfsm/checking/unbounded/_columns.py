@@ -52,6 +52,9 @@ class Scope:
     faults: frozenset[Fault]
     actions: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
+    _environments: dict[tuple[int, int], Mapping[str, Any]] = dataclasses.field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
 
     @property
     def copies(self) -> int:
@@ -60,9 +63,11 @@ class Scope:
 
     def environment(self, family: Family, copy: int = 1) -> Mapping[str, Any]:
         """What conditions of rows read: the bounds of counters as they are configured, for any number of messages."""
-        return self.specification.environment(
-            self.configuration, faults=self.faults, max_faults=None, messages=family.least, copy=copy, copies=None
-        )
+        if (family.least, copy) not in self._environments:
+            self._environments[family.least, copy] = self.specification.environment(
+                self.configuration, faults=self.faults, max_faults=None, messages=family.least, copy=copy, copies=None
+            )
+        return self._environments[family.least, copy]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -261,26 +266,20 @@ def _table(  # noqa: PLR0913 - a machine, where it is, and how it counts
     abstract = not exact and counted(machine, fsm, bound)
     states = numbered_states(fsm, bound, abstract=abstract)
     columns: dict[tuple[Role, int], tuple[Column, ...]] = {}
+    idle = (tuple(range(len(states))),)
     for number, event in enumerate(events):
-        for role in event.roles if place.of else event.roles[:1]:
-            found = _heard(fsm, event, role, place, bound, abstract=abstract)
-            if found != (tuple(range(len(states))),):
-                columns[role, number] = found
+        reactive = fsm.reactive_events.get(event.name, ())
+        for role in (event.roles if place.of else event.roles[:1]) if reactive else ():
+            refs = [ref for ref in reactive if concerns(ref.relation, place, event.place(role))]
+            if len(refs) > 1:
+                raise NotProvedError(f"{fsm.name} hears {event.name} in several ways at once, which is not covered")
+            for ref in refs:
+                if (found := columns_of(fsm, ref, bound, abstract=abstract)) != idle:
+                    columns[role, number] = found
     start = 0 if abstract else states.index(fsm.initial)
     if abstract and fsm.initial != "0":
         raise NotProvedError(f"{machine.name} starts full, which is not covered")
     return Table(_label(machine.name, place), states, start, columns, count_limits(machine, states, bound))
-
-
-def _heard(  # noqa: PLR0913 - a machine, where it is, an event, what it is to it, and how the machine counts
-    fsm: Fsm, event: Event, role: Role, place: Place, bound: int | None, *, abstract: bool
-) -> tuple[Column, ...]:
-    refs = [ref for ref in fsm.reactive_events.get(event.name, ()) if concerns(ref.relation, place, event.place(role))]
-    if len(refs) > 1:
-        raise NotProvedError(f"{fsm.name} hears {event.name} in several ways at once, which is not covered")
-    if not refs:
-        return (tuple(range(len(numbered_states(fsm, bound, abstract=abstract)))),)
-    return columns_of(fsm, refs[0], bound, abstract=abstract)
 
 
 def _label(name: str, place: Place) -> str:

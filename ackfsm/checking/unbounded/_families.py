@@ -62,7 +62,7 @@ def families(specification: Specification, machines: Sequence[Machine], least: i
 
     Raises :class:`NotProvedError` where a row does something else with the number of messages than comparing it.
     """
-    conditions = dict.fromkeys(row.when for machine in machines for row in machine.rows())
+    conditions = dict.fromkeys(condition for machine in machines for condition in machine.conditions)
     compared = {n for condition in conditions for n in _compared(condition, specification.conditions)}
     last = max(compared, default=0)
     if last > _MOST:

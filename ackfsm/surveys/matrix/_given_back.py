@@ -91,13 +91,14 @@ def given_back(specification: Specification, profile: str) -> Iterator[GivenBack
             chosen = specification.configure(profile, {"ack_mode": mode, "consumption": Consumption.LISTENER})
         except InputError:
             continue
+        run = _Run(specification, chosen)
         for action in Action:
-            if (found := _Run(specification, chosen).perform(action)) is not None:
+            if (found := run.perform(action)) is not None:
                 yield found
 
 
 class _Run:
-    """The machines, and the events so far."""
+    """The machines, and the events since the action was begun."""
 
     def __init__(self, specification: Specification, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -112,12 +113,12 @@ class _Run:
             messages=len(_MESSAGES), faults=frozenset({Fault.LISTENER_EXCEPTION}), max_faults=1, actions=_OPTIONAL
         )
         self._network: Network = compose(specification, configuration, bounds, observers=())
-        self._state = self._network.initial
-        self._sources: dict[str, None] = {}
-        self._settled_by = ""
 
     def perform(self, action: Action) -> GivenBack | None:
         """What ``action`` does, ``None`` if this mode has no such thing."""
+        self._state = self._network.initial
+        self._sources: dict[str, None] = {}
+        self._settled_by = ""
         if self._transacted is not (action is Action.ROLLBACK) and action in {Action.RECOVER, Action.ROLLBACK}:
             return None
         for number in _MESSAGES:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Mapping
-from types import MappingProxyType
 
-from ackfsm.surveys.matrix._plan import Plan, refusal, scenarios, span
+from ackfsm.surveys.matrix._causes import Causes, causes_in
+from ackfsm.surveys.matrix._plan import refusal, span
 from ackfsm.surveys.matrix._proved import FACTORS, DecidedMode, kept_decisions, keys_of_modes
-from ackfsm.surveys.matrix._result import Outcome
-from ackfsm.surveys.matrix._run import run
 from ackfsm.tables import Promise, Specification
 from ackfsm.tables.batch import ProgressBar, batch
-from ackfsm.terms import Anomaly, Configuration, Fault
+from ackfsm.terms import Anomaly, Configuration
 
 __all__ = ["ModeResult", "mode_sweep", "modes"]
 
@@ -27,7 +25,7 @@ class ModeResult:
 
     configuration: Configuration
     promised: Mapping[Anomaly, Promise]
-    causes: Mapping[Fault | None, Outcome]
+    causes: Causes
     any_number: DecidedMode | None = None
 
     @property
@@ -48,26 +46,14 @@ def mode_sweep(
 ) -> dict[str, tuple[ModeResult, ...]]:
     """Every acknowledgement mode x delivery mode x way to consume that each profile has, all else at its defaults.
 
-    One message is sent.  The searches are those of a matrix, see :func:`ackfsm.surveys.matrix.run`; what is decided for
-    any number of messages was computed before, and is looked up.  With more than one of ``jobs`` processes read the
-    tables that ship with the package.
+    One message is sent, see :mod:`._causes`; what is decided for any number of messages was computed before, and is
+    looked up.  With more than one of ``jobs`` processes read the tables that ship with the package.
     """
     every = {profile: tuple(modes(specification, profile)) for profile in profiles}
-    plan = Plan(
-        tuple(mode for some in every.values() for mode in some),
-        tuple(FACTORS),
-        (),
-        scenarios(pairs=False),
-        messages=1,
-        max_states=None,
-    )
+    chosen = [mode for some in every.values() for mode in some]
     with batch(specification, jobs, progress_bar=progress_bar) as work:
-        keys = keys_of_modes(work, plan.configurations)
-    matrix = run(plan, specification, jobs=jobs, progress_bar=progress_bar)
-    causes = {
-        row[0].configuration: MappingProxyType({_fault(cell.scenario.faults): cell.outcome for cell in row})
-        for row in matrix.rows()
-    }
+        keys = keys_of_modes(work, chosen)
+        causes = causes_in(work, specification, chosen)
 
     def result(mode: Configuration) -> ModeResult:
         kept = kept_decisions().get(keys[mode])
@@ -81,7 +67,3 @@ def modes(specification: Specification, profile: str) -> Iterator[Configuration]
     for mode in span(specification, {"profile": profile}, FACTORS):
         if refusal(specification, mode) is None:
             yield mode
-
-
-def _fault(faults: tuple[Fault, ...]) -> Fault | None:
-    return faults[0] if faults else None

@@ -25,7 +25,7 @@ from ackfsm.tables import Row, Specification
 from ackfsm.tables.batch import Batch, ParallelMap, ProgressBar, batch, chunks
 from ackfsm.terms import Configuration, Fault
 
-__all__ = ["run"]
+__all__ = ["only_the_budget_reads_faults", "run"]
 
 _COMPILED_FROM = 200
 """With so many searches it pays to load compiled code in every process (half a second each)."""
@@ -120,7 +120,7 @@ def _networks(
     Only the machine that counts faults reads which may happen: it is composed with all of them, and
     the faults of the others are taken away.  Where other tables read it each scenario is composed.
     """
-    shared = _only_the_budget_reads_faults(specification)
+    shared = only_the_budget_reads_faults(specification)
     composed: dict[object, Slicer] = {}
     for scenario in scenarios:
         composing = dataclasses.replace(scenario, faults=tuple(Fault)) if shared else scenario
@@ -133,14 +133,15 @@ def _admits(scenario: Scenario, event: NetworkEvent) -> bool:
     return event.name not in set(Fault) or event.name in scenario.faults
 
 
-def _only_the_budget_reads_faults(specification: Specification) -> bool:
+def only_the_budget_reads_faults(specification: Specification) -> bool:
     """Whether faults are read only by the rows that count them, each for its own: ``'broker_kill' in faults``."""
     if any("faults" in condition.settings() for condition in specification.conditions.values()):
         return False
     monitors = (monitor.machine for prop in specification.properties.values() for monitor in prop.monitors)
     machines = (*specification.machines.values(), *monitors)
-    reading = ((m, row) for m in machines for row in m.rows() if "faults" in row.when.names())
-    return all(row.event.name in machine.owns and _reads_its_own(row) for machine, row in reading)
+    reading = [machine for machine in machines if any("faults" in when.names() for when in machine.conditions)]
+    rows = ((machine, row) for machine in reading for row in machine.rows() if "faults" in row.when.names())
+    return all(row.event.name in machine.owns and _reads_its_own(row) for machine, row in rows)
 
 
 def _reads_its_own(row: Row) -> bool:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
-from ackfsm.checking.network import Network, NetworkEvent
-from ackfsm.tables import EventRef, RowKind
+from ackfsm.checking.explore.search.encode import pack
+from ackfsm.checking.explore.search.graph import StateGraph
+from ackfsm.checking.network import Network
 from ackfsm.terms import Fault, InputError, check_names, check_number
 from ackfsm.text import quoted
 
@@ -24,11 +25,7 @@ __all__ = ["AT_REST", "Comparison", "compare", "compare_after"]
 AT_REST = "at rest"
 """What is observed when nothing can happen any more but faults and what an application may choose to do."""
 
-_State = tuple[int, ...]
 _Set = frozenset[int]
-_Columns = Sequence[tuple[int, list[int]]]
-_Event = tuple[str, bool, bool, _Columns]
-"""An event's label, whether it is observed, whether it may never happen, and what it does to its participants."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -88,80 +85,33 @@ def compare_after(
 
 
 class _ObservableGraph:
-    """The states of a network, numbered as they are met, and where its events lead."""
+    """The states of a network, and what can be seen of its events."""
 
     def __init__(self, network: Network, observable: Collection[str]) -> None:
-        self.numbers = [
-            {name: number for number, name in enumerate(instance.fsm.states)} for instance in network.instances
-        ]
         seen = frozenset(observable) | frozenset(Fault)
-        self.events: list[_Event] = [
-            (event.label, event.name in seen, event.may_never_happen, self._columns(network, event))
-            for event in network.events
-        ]
-        self._allowed = self._allowed_events(network)
-        first = tuple(
-            numbers[instance.fsm.initial] for numbers, instance in zip(self.numbers, network.instances, strict=True)
-        )
-        self.states: list[_State] = [first]
-        self.known = {first: 0}
+        self.events = [(event.label, event.name in seen, event.may_never_happen) for event in network.events]
+        self._graph = StateGraph(pack(network))
+        self.states = self._graph.states
         self._hidden: dict[int, list[int]] = {}
         self._closures: dict[_Set, _Set] = {}
         self._seen: dict[int, list[tuple[str, int]]] = {}
         self._resting: dict[int, bool] = {}
 
-    def _columns(self, network: Network, event: NetworkEvent) -> _Columns:
-        """For each participant its place in a state and the state that follows each of its states, or -1."""
-        return [(part.instance, self._column(network, part.instance, part.event)) for part in event.participants]
-
-    def _column(self, network: Network, instance: int, event: EventRef) -> list[int]:
-        fsm, numbers = network.instances[instance].fsm, self.numbers[instance]
-        rows = [fsm.rows[name, event] for name in fsm.states]
-        return [-1 if row.kind is RowKind.REFUSE else numbers[row.target] for row in rows]
-
-    def _allowed_events(self, network: Network) -> list[list[int]]:
-        """For each instance and each of its states the events that it does not refuse there, as a set of bits."""
-        every = (1 << len(self.events)) - 1
-        allowed = [[every] * len(instance.fsm.states) for instance in network.instances]
-        for number, (_, _, _, columns) in enumerate(self.events):
-            for place, column in columns:
-                for state, after in enumerate(column):
-                    if after < 0:
-                        allowed[place][state] &= ~(1 << number)
-        return allowed
-
-    def _possible(self, here: _State) -> Iterator[_Event]:
-        """The events that no participant refuses, in their order."""
-        possible = (1 << len(self.events)) - 1
-        for allowed, state in zip(self._allowed, here, strict=True):
-            possible &= allowed[state]
-        while possible:
-            lowest = possible & -possible
-            yield self.events[lowest.bit_length() - 1]
-            possible ^= lowest
-
     def labelled(self, state: int) -> Iterator[tuple[str, int]]:
         """Every event that can happen in ``state``, by its label, with the state after it."""
-        here = self.states[state]
-        for label, _, _, columns in self._possible(here):
-            yield label, self._number(_after(here, columns))
+        for event, after in self._graph.successors(state):
+            yield self.events[event][0], after
 
     def _expand(self, state: int) -> None:
-        here, hidden, seen, resting = self.states[state], [], [], True
-        for label, observable, free, columns in self._possible(here):
+        hidden, seen, resting = [], [], True
+        for event, after in self._graph.successors(state):
+            label, observable, free = self.events[event]
             resting = resting and free
-            after = self._number(_after(here, columns))
             if observable:
                 seen.append((label, after))
             else:
                 hidden.append(after)
         self._hidden[state], self._seen[state], self._resting[state] = hidden, seen, resting
-
-    def _number(self, state: _State) -> int:
-        if state not in self.known:
-            self.known[state] = len(self.states)
-            self.states.append(state)
-        return self.known[state]
 
     def closed(self, states: Iterable[int]) -> _Set:
         """``states`` and all that hidden events lead to from them."""
@@ -203,13 +153,6 @@ class _ObservableGraph:
                 pass
             state += 1
         return True
-
-
-def _after(state: _State, columns: _Columns) -> _State:
-    after = list(state)
-    for place, column in columns:
-        after[place] = column[state[place]]
-    return tuple(after)
 
 
 class _DeterminizedProduct:
