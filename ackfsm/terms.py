@@ -76,7 +76,7 @@ class DefectError(AckfsmError):
     """This package contradicts itself, and gives no answer rather than a wrong one; it asks for a report."""
 
     def __str__(self) -> str:
-        """What was noticed, and what to do."""
+        """Return the defect, and the remedy."""
         return f"{super().__str__()}; this is a defect of ackfsm: please report it with what you asked for"
 
 
@@ -95,7 +95,7 @@ class Profile(StrEnum):
 
 
 class DeliveryMode(StrEnum):
-    """What the producer asks of the broker for a message (JMS 3.1 section 7.7, EMS, Solace)."""
+    """The producer's demand on the broker for a message (JMS 3.1 section 7.7, EMS, Solace)."""
 
     PERSISTENT = "PERSISTENT"
     NON_PERSISTENT = "NON_PERSISTENT"
@@ -148,7 +148,7 @@ class AckScope(StrEnum):
 
 
 class ListenerException(StrEnum):
-    """What the library does when the application's listener throws."""
+    """The library's reaction to an exception of the application's listener."""
 
     REDELIVER = "redeliver"
     RECOVER = "recover"
@@ -158,7 +158,7 @@ class ListenerException(StrEnum):
 
 
 class NonPersistentHandling(StrEnum):
-    """What the broker does with a NON_PERSISTENT message: keep it in memory, store it, or pass it on unacknowledged."""
+    """The broker's way with a NON_PERSISTENT message: in memory, stored, or passed on unacknowledged."""
 
     VOLATILE = "volatile"
     STORED = "stored"
@@ -206,7 +206,7 @@ class PrefetchFreed(StrEnum):
 
 
 class DeliveryCountFrom(StrEnum):
-    """What raises the count of delivery attempts: dispatch, delivery to the application, or what the broker is told.
+    """The event that raises the count of delivery attempts: dispatch, delivery, or the application's answer.
 
     ``acknowledgement`` (Artemis) counts what is acknowledged, and of what recover() gives back the first.
     """
@@ -217,7 +217,7 @@ class DeliveryCountFrom(StrEnum):
 
 
 class Destination(StrEnum):
-    """What is consumed from: a queue, or a subscription to a topic, which outlives the connection or does not."""
+    """The source of a consumer: a queue, or a subscription to a topic, durable or not."""
 
     QUEUE = "queue"
     DURABLE_SUBSCRIPTION = "durable_subscription"
@@ -272,7 +272,7 @@ class Written(StrEnum):
 
 
 class Maybe(StrEnum):
-    """Beside true and false: what a system does at one time and not at another, and no record tells when."""
+    """A value beside true and false: it varies from time to time, and no record tells when."""
 
     MAYBE = "maybe"
 
@@ -316,7 +316,7 @@ class Anomaly(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What is said of a history.  ``unknown`` is never a pass."""
+    """The verdict on a history.  ``unknown`` is never a pass."""
 
     VALID = "valid"
     INVALID = "invalid"

@@ -23,7 +23,7 @@ _LONGEST = 2_000
 
 
 def shown(text: str, most: int = _MOST) -> str:
-    """``text`` on one line: what is not printable is escaped as in a Python literal, what is long is cut.
+    """Return ``text`` on one line: unprintable characters are escaped as in a Python literal, long text is cut.
 
     Control and format characters (also those that change the direction of writing), line ends, and the surrogates that
     stand for bytes that are no UTF-8 are not printable.  Backslashes are doubled, so different texts look different.
@@ -39,7 +39,7 @@ def quoted(text: str, most: int = _MOST) -> str:
 
 
 def printable(text: str, most: int = _LONGEST) -> str:
-    """A sentence of ours on one line: what is not printable is escaped, what is too long is cut, all else stays.
+    """Return a sentence of ours on one line: unprintable characters are escaped, long text is cut.
 
     The names in it should have been :func:`quoted`.  Of one that was not, nothing but its characters is lost.
     """
@@ -111,6 +111,6 @@ _SIZE = re.compile(r"(\d{1,18}) *(?:([KMGT])i?)?B?", re.IGNORECASE | re.ASCII)
 
 
 def parse_size(text: str) -> int | None:
-    """A size in bytes with a prefix of 1,024 (``512MiB``, ``8G``, ``4096``); ``None`` for what is no size."""
+    """Return a size in bytes with a prefix of 1,024 (``512MiB``, ``8G``, ``4096``); ``None`` for another form."""
     found = _SIZE.fullmatch(text)
     return None if found is None else int(found[1]) << 10 * (" KMGT".index(found[2].upper()) if found[2] else 0)

@@ -54,7 +54,7 @@ Index = tuple[int, ...]
 
 
 class Place(NamedTuple):
-    """The index of what it is of, and the numbers of a consumer and of a subscription from 1.
+    """The place of an instance: its index, and the numbers of a consumer and of a subscription from 1.
 
     They are 0 where there is one of it for all of them, or one of them.  The consumers of each subscription are counted
     from 1; where each has a session of its own, the session has the number of its consumer.
@@ -82,7 +82,7 @@ Composing and packing these takes about a minute of processor time."""
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a check is bounded by.
+    """The bounds of a check.
 
     The messages, the ``subscriptions`` to each of which every message goes (or the queues that it is routed to), how
     many of them, the last ones, are ``non_durable`` whatever the others are, the ``consumers`` of each (each with a
@@ -135,7 +135,7 @@ class Bounds:
         return 1 if self.one_session else self.consumers
 
     def as_dict(self) -> dict[str, Any]:
-        """The bounds as plain JSON values; what is left out is one of them, a session for each, and no event."""
+        """Return the bounds as plain JSON values; absent ones are one of them, a session for each, and no event."""
         return {
             "messages": self.messages,
             **({"consumers": self.consumers} if self.consumers > 1 else {}),
@@ -359,7 +359,7 @@ def _check_state(specification: Specification, name: str) -> None:
 def environments(
     specification: Specification, configuration: Configuration, bounds: Bounds, subscription: int = 1
 ) -> tuple[Mapping[str, object], ...]:
-    """What the conditions of rows read, for the first copy of a message and, if there is one, the second.
+    """Return the values that conditions of rows read, for the first copy and, if there is one, the second.
 
     What there is one of for all subscriptions reads the first, which is durable if any of them is.
     """
@@ -477,7 +477,7 @@ class _Composer:
         return hold(machine, fsm, bounds.consumers, self.kinds, local=self.local, one_session=bounds.one_session)
 
     def _read_by(self, place: Place) -> tuple[int, int]:
-        """The copy and the subscription of which the machine at ``place`` reads."""
+        """Return the copy and the subscription that the machine at ``place`` reads."""
         copy = place.of[1] if len(place.of) > 1 else 1
         return copy, place.subscription or self._subscriptions[0]
 
@@ -521,7 +521,7 @@ class _Composer:
                 yield event
 
     def _happening(self) -> Iterator[tuple[Machine, str, Place]]:
-        """The events that nobody has left out and that their owners have rows for, each with its owner."""
+        """Yield the events that are not left out and that their owners have rows for, each with its owner."""
         for machine in self.specification.machines.values():
             for name in machine.owns:
                 declared = self.specification.events[name]
@@ -555,7 +555,7 @@ class _Composer:
 
 
 class _Listeners:
-    """Which machines hear the events of one name; those that hear only events of their own message, by that message."""
+    """The machines that hear the events of one name; the ones that hear only their own message's, by that message."""
 
     def __init__(self, *, one_session: bool) -> None:
         self._one_session = one_session

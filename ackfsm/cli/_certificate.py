@@ -1,4 +1,4 @@
-"""``ackfsm certificate``: check again, without the search, what a certificate says."""
+"""``ackfsm certificate``: check the proofs of a certificate again, without the search."""
 
 from __future__ import annotations
 

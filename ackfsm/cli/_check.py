@@ -56,7 +56,7 @@ def add_check(commands: Commands) -> None:
 
 
 def add_exploration(parser: argparse.ArgumentParser, *, any_messages: bool = False) -> None:
-    """The options that say what is explored, and how it is shown; with ``any_messages`` it may be any number."""
+    """Add the options of a search and its screen; with ``any_messages`` their number may be any."""
     add_configuration(parser)
     add_bounds(parser, any_messages=any_messages)
     add_search(parser)
@@ -163,7 +163,7 @@ def _with_small_bounds(
 def _of_what_was_confirmed(
     arguments: argparse.Namespace, specification: Specification, answer: Answer
 ) -> dict[str, bool | None]:
-    """Whether what does not stand for all messages stands for those that were reported as sent."""
+    """Return whether each excluded guarantee stands for the messages that were reported as sent."""
     if arguments.engine == "spark":
         return {}
     with search_of(arguments) as search, progress_line("states found of what was confirmed") as progress:

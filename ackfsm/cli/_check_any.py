@@ -1,4 +1,4 @@
-"""``ackfsm check --messages any``: what is decided for any number of messages."""
+"""``ackfsm check --messages any``: decisions for any number of messages."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _told(arguments: argparse.Namespace, decision: Decision) -> Mapping[str, obj
 
 
 def _not_for_any(arguments: argparse.Namespace) -> Iterator[tuple[str, str]]:
-    """The options that were given and do not apply, each with what to do instead."""
+    """Yield the given options that do not apply, each with its replacement."""
     if arguments.max_faults_given and arguments.max_faults is not None:
         yield "--max-faults", "leave it out, since a proof is for any number of faults"
     if arguments.consumers > 1 or arguments.one_session:

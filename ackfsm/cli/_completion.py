@@ -1,4 +1,4 @@
-"""What a shell offers to complete a command line, by argcomplete, which is the extra ``completion``."""
+"""Completion of a command line in a shell, by argcomplete, which is the extra ``completion``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Completer: TypeAlias = "Callable[..., Iterable[str]]"
 
 
 def complete(parser: argparse.ArgumentParser) -> None:
-    """Answer the shell that asks, which ends this process; return where nobody asks by the protocol of argcomplete."""
+    """Answer the shell, which ends this process; return if no shell asks by the protocol of argcomplete."""
     import argcomplete
 
     add_completers(parser)
@@ -32,7 +32,7 @@ def complete(parser: argparse.ArgumentParser) -> None:
 
 
 def add_completers(parser: argparse.ArgumentParser) -> None:
-    """Say of each option and argument of each command what it may be; files are argcomplete's own default."""
+    """Add to each option and argument of each command its values; files are argcomplete's own default."""
     commands = commands_of(parser).choices
     for name, command in commands.items():
         for action in command._actions:  # noqa: SLF001 - argparse has no public way

@@ -130,7 +130,7 @@ def _conform(arguments: argparse.Namespace) -> int:
 
 
 def _code(report: Report) -> int:
-    """A violation outweighs what ended the campaign early, and that what is open."""
+    """Return the exit code: a violation outweighs an early end, which outweighs open cells."""
     invalid = report.verdict is Verdict.INVALID
     if report.stopped is not None and not invalid:
         raise report.stopped

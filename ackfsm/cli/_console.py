@@ -1,4 +1,4 @@
-"""The screen as rich has it; loading rich takes a while, and what is printed as JSON needs none of it."""
+"""The screen as rich has it; loading rich takes a while, and JSON needs none of it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ INTERRUPTED: Final = 130
 
 
 def result_code(*, violated: bool, undetermined: bool = False) -> int:
-    """The exit code of a command that has a result; a violation outweighs what is undetermined."""
+    """Return the exit code of a command with a result; a violation outweighs ``undetermined``."""
     if violated:
         return VIOLATION
     return UNDETERMINED if undetermined else AS_PROMISED

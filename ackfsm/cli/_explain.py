@@ -42,7 +42,7 @@ __all__ = ["add_explain"]
 
 
 class _Form(StrEnum):
-    """What the story of a message is written as."""
+    """The form of a written story."""
 
     STEPS = "steps"
     MERMAID = "mermaid"
@@ -241,7 +241,7 @@ def _nothing(arguments: argparse.Namespace, stories: Stories, anomaly: Anomaly |
 
 
 class _Told:
-    """What was found out, in every form in which it can be written."""
+    """A story or a moment, in every form in which it can be written."""
 
     def __init__(
         self,
@@ -289,7 +289,7 @@ def _of_story(arguments: argparse.Namespace, specification: Specification, story
 
 
 def _next(arguments: argparse.Namespace, story: Story) -> list[list[str]]:
-    """What can be typed next: what was open when it went wrong."""
+    """Return the commands to type next: the messages that were open when it went wrong."""
     from ackfsm.showing.views.story_words import story_clock
 
     wrong = next((each for each in story.moments if each.impossible), None)

@@ -143,7 +143,7 @@ def _importer(arguments: argparse.Namespace) -> Importer:
 def _header(
     arguments: argparse.Namespace, specification: Specification, importer: Importer, inputs: Sequence[str]
 ) -> dict[str, Any]:
-    """The header of the history: what the mapping says, and over it the options."""
+    """Return the header of the history: the mapping's, with the options over it."""
     header: dict[str, Any] = dict(getattr(importer, "header", {}))
     recorded: Mapping[str, object] = header.get("config", {})
     given = settings_of(arguments, specification, recorded.get("profile"))

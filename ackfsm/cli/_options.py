@@ -79,13 +79,13 @@ def add_jobs(parser: argparse._ActionsContainer, meaning: str) -> None:
 
 
 def add_output_form(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """``--as``: the form of what is written.  ``--format`` is what some commands called it."""
+    """Add ``--as``: the form of the output.  Some commands called it ``--format``."""
     parser.add_argument("--as", metavar="FORM", dest="form", help=meaning)
     parser.add_argument("--format", metavar="FORM", dest="form", help=argparse.SUPPRESS)
 
 
 def add_page_form(parser: argparse.ArgumentParser) -> None:
-    """``--as markdown``: what a screen shows, printed as the page that would be written."""
+    """Add ``--as markdown``: the screen printed as the page that would be written."""
     parser.add_argument(
         "--as",
         metavar="FORM",
@@ -223,7 +223,7 @@ def add_faults(parser: argparse._ActionsContainer, most: int | None = 1) -> None
 
 
 def add_bounds(parser: argparse.ArgumentParser, *, any_messages: bool = False) -> None:
-    """What is composed; with ``any_messages`` there may be ``any`` number of them, which is ``None``."""
+    """Add the bounds of a system; with ``any_messages`` their number may be ``any``, which is ``None``."""
     add_faults(parser)
     parser.add_argument(
         "--action",
@@ -377,7 +377,7 @@ def size(text: str) -> int:
 
 
 class _Noticed(argparse.Action):
-    """An option of which it is noticed that it was given; its value is kept as it is without that."""
+    """An option that notes that it was given; its value is the same as without that."""
 
     def __call__(
         self,
@@ -402,7 +402,7 @@ class _Once(_Noticed):
 
 
 class _Told(_Noticed):
-    """An option that has a default, and of which it matters whether it was given."""
+    """An option with a default that notes whether it was given."""
 
     def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
         del parser, option

@@ -71,7 +71,7 @@ _NAMES: Final = frozenset({"-", "/dev/fd/1", "/dev/stdout", "/proc/self/fd/1"})
 
 
 def is_standard_output(path: Path) -> bool:
-    """Whether ``path`` is a name of standard output, which is written to as it is open, after what it has."""
+    """Return whether ``path`` is a name of standard output, which is open and is appended to."""
     return str(path) in _NAMES
 
 
@@ -97,7 +97,7 @@ def print_file(file: str | bytes) -> None:
 
 
 def flush() -> None:
-    """Write what is buffered, while an error can still be reported.  Raises as :func:`print_text`."""
+    """Write the buffered text, while an error can still be reported.  Raises as :func:`print_text`."""
     with standard_output() as out:
         out.flush()
 
@@ -182,7 +182,7 @@ _NARROWEST: Final = 40
 
 
 def piped_width() -> int:
-    """Columns of what is not written to a terminal: what the environment variable ``COLUMNS`` says, else 80."""
+    """Return the columns of an output that is no terminal: ``COLUMNS`` of the environment, else 80."""
     asked = os.environ.get("COLUMNS", "")
     return max(_NARROWEST, int(asked)) if asked.isascii() and asked.isdecimal() and 0 < len(asked) < 5 else _PIPED  # noqa: PLR2004 - no screen has 10,000 columns
 
@@ -233,7 +233,7 @@ def hand_out(
 
 
 def write_then_report(write: Callable[[], Sequence[Path]], report: Callable[[Sequence[Path]], None]) -> None:
-    """``write`` files, then ``report`` the result and what was written; the result also where writing fails."""
+    """``write`` files, then ``report`` the result and the files; the result also where writing fails."""
     try:
         written = write()
     except Exception:

@@ -55,7 +55,7 @@ class PictureWanted:
 def picture_wanted(
     arguments: argparse.Namespace, specification: Specification, options: Sequence[str], others: Collection[Path]
 ) -> PictureWanted:
-    """What ``--html`` asks for; ``options`` are those that change how a history is judged, as they would be typed.
+    """Return the picture for ``--html``; ``options`` change how a history is judged, as they would be typed.
 
     Raises :class:`InputError` if there are several histories, if the file is standard output, or one of the ``others``,
     and as :func:`ackfsm.support.files.check_place` if it cannot be written.

@@ -52,7 +52,7 @@ class Reports:
     def finish(
         self, paths: Sequence[str], answers: Sequence[Result | AckfsmError], beside: Mapping[Path, bytes] = _NOTHING
     ) -> str | None:
-        """Write the files, with those ``beside`` them, all or none, and give what is to be printed.
+        """Write the files, with the ones ``beside`` them, all or none, and return the text to be printed.
 
         Raises as :func:`ackfsm.support.files.write_file`.
 

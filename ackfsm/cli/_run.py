@@ -289,7 +289,7 @@ class _Interrupts:
 
     @staticmethod
     def end(code: int) -> NoReturn:
-        """End this process and those that it has started."""
+        """End this process and the processes that it has started."""
         if "multiprocessing" in sys.modules:
             import multiprocessing
 

@@ -88,7 +88,7 @@ def is_swept(arguments: argparse.Namespace) -> bool:
 def sweep(
     arguments: argparse.Namespace, specification: Specification, settings: Mapping[str, object], work: timing.Workload
 ) -> int:
-    """Plan every cell.  Raises :class:`InputError` for what is no grid, or where no cell of it can be."""
+    """Plan every cell.  Raises :class:`InputError` for no grid, or a grid without a legal cell."""
     from ackfsm.showing.views.plan_sweep import sweep_json, sweep_screen
     from ackfsm.showing.views.sweep_curves import curves_of
 

@@ -174,7 +174,7 @@ def _reported(  # noqa: PLR0913, PLR0917 - all that was found out, and where it 
     first: _First,
     picture: PictureWanted,
 ) -> int:
-    """Tell what was found, then that the tables or reports could not be written, if so; the exit code."""
+    """Report the findings, then a failure to write tables or reports; return the exit code."""
     results = [each for each in answers if not isinstance(each, AckfsmError)]
     failed = [each for each in answers if isinstance(each, AckfsmError)]
     answer = [_as_json(arguments, path, each) for path, each in zip(arguments.histories, answers, strict=True)]
@@ -212,7 +212,7 @@ def _screen(
     first: _First,
     written: Sequence[Path],
 ) -> RenderableType:
-    """What was found in each history, and the files that were ``written``."""
+    """Return the screen of the findings in each history, and of the files ``written``."""
     from rich.console import Group
 
     from ackfsm.showing.views.verify import verify_screen
@@ -299,7 +299,7 @@ def _as_json(arguments: argparse.Namespace, path: str, answer: verify.Result | A
 
 @dataclasses.dataclass(slots=True)
 class _Tables:
-    """Where the tables go: ``None`` for nowhere; the first failure to write them is told after what was found."""
+    """The folder of the tables, or ``None``; the first failure to write them is told after the findings."""
 
     folder: Path | None = None
     error: InputError | HostError | None = None
@@ -311,7 +311,7 @@ class _Tables:
         return self.histories > 0 and self.error is None
 
     def write(self, number: int, examination: verify.Examination, result: verify.Result) -> None:
-        """Write those of the history of this ``number``, unless that has failed before."""
+        """Write the tables of the history of this ``number``, unless that has failed before."""
         if self.folder is None or self.error is not None:
             return
         try:
@@ -334,7 +334,7 @@ class _First:
     found: dict[int, Mapping[Anomaly, verify.FirstMessage]] = dataclasses.field(default_factory=dict)
 
     def take(self, number: int, examination: verify.Examination, result: verify.Result) -> None:
-        """Find those of the history of this ``number``."""
+        """Find the first messages of the history of this ``number``."""
         if self.wanted:
             self.found[number] = examination.first(result)
 
@@ -477,7 +477,7 @@ def typed_options(arguments: argparse.Namespace, unrecorded: str) -> list[str]:
 
 
 def _with_options_over(arguments: argparse.Namespace, where: str = "over") -> str:
-    """The options that change what a header says, as a message names them."""
+    """Return the options that change the settings of a header, as a message names them."""
     values = (arguments.profile, arguments.url, arguments.settings, arguments.api)
     chosen = [option for option, value in zip(_OVER, values, strict=True) if value]
     return f" with {in_words(chosen)} {where} it" if chosen else ""

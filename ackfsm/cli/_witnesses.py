@@ -35,7 +35,7 @@ __all__ = ["Form", "add_form", "form_of", "show"]
 
 
 class Form(StrEnum):
-    """What a witness is written as."""
+    """The form of a written witness."""
 
     STEPS = "steps"
     MERMAID = "mermaid"

@@ -1,4 +1,4 @@
-"""A broker in the process, every step of which is a row of the tables."""
+"""A broker in the process; every step of it is a row of the tables."""
 
 from ackfsm.engine.broker import Broker
 from ackfsm.engine.browser import Browsed, Browser

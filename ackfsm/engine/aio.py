@@ -113,10 +113,10 @@ class EngineDriver:
 
 
 class AsyncBroker:
-    """A broker as the tasks of one event loop use it; faults and repairs are those of ``broker`` itself."""
+    """A broker as the tasks of one event loop use it; faults and repairs are methods of ``broker`` itself."""
 
     def __init__(self, broker: Broker) -> None:
-        """Raises :class:`ackfsm.terms.InputError` for what is no :class:`Broker`."""
+        """Raises :class:`ackfsm.terms.InputError` if ``broker`` is no :class:`Broker`."""
         self.broker = instance_of("broker", Broker, broker)
         self._driver = EngineDriver(broker)
 
@@ -257,13 +257,13 @@ class AsyncProducer(AsyncClosing):
         self.producer: Producer = session.producer(queue, on_outcome=hear, delivery_mode=delivery_mode)
 
     async def close(self) -> None:
-        """See :meth:`Producer.close`: it waits for the outcomes of what was sent, as long as they may come."""
+        """See :meth:`Producer.close`: it waits for the outcomes of its sends, as long as they may come."""
         self.producer.mark_closed()
         with contextlib.suppress(Stuck):  # outcome() raises it
             await self._driver.until(lambda: not self.producer.has_open_sends, "the close of a producer")
 
     async def send(self, body: Body = b"", headers: Mapping[str, HeaderValue] | None = None, **settings: Any) -> Sent:
-        """Send a message and wait for its outcome; ``settings`` are those of :meth:`Producer.send`.
+        """Send a message and wait for its outcome; ``settings`` are as for :meth:`Producer.send`.
 
         Raises :class:`OutcomeUnknown`, :class:`MessageRejected`, and what :meth:`Producer.send` raises.  Where it is
         cancelled the message is on its way all the same, and in :attr:`unheard`.

@@ -124,7 +124,7 @@ def name_of(given: object) -> str:
 
 
 def reply_of(given: object) -> str:
-    """The queue where an answer is wanted, by its name; what is given may be the queue itself."""
+    """Return the name of the queue for an answer; ``given`` may be the queue itself."""
     return _short("reply_to", given.name if isinstance(given, Queue) else given, LONGEST)
 
 
@@ -139,7 +139,7 @@ def duplicate_id_of(given: object) -> bytes:
 
 
 def callback_of(what: str, given: Callable[..., _Given] | None) -> Callable[..., _Given] | None:
-    """What is called back, if anything is."""
+    """Return the callback, if one is given."""
     if given is not None and not callable(given):
         raise InputError(f"{what} cannot be {_shown(given)}; it is called, a function for example")
     return given

@@ -129,7 +129,7 @@ class Broker(BrokerContext, Closing):
             self.log(NEMESIS, event, fault=Event.BROKER_KILL.value)
 
     def close(self) -> None:
-        """Sync and close the journal; what is in the queues is there when it is opened again."""
+        """Sync and close the journal; the messages of the queues are there when it is opened again."""
         if self.thread == CLOSED:
             return
         self.check_use()
@@ -153,7 +153,7 @@ class Broker(BrokerContext, Closing):
         return MappingProxyType(self.engine.queues.by_name)
 
     def connect(self, client_id: str | None = None, *, api: str | None = None, **settings: object) -> Connection:
-        """A connection of a client, whose ``settings`` go before those of the broker.
+        """Return a connection of a client; its ``settings`` go before the settings of the broker.
 
         It uses the programming interface ``api``, by default that of the broker.  Raises
         :class:`ackfsm.terms.InputError` for one that the system does not have.
@@ -214,7 +214,7 @@ class Broker(BrokerContext, Closing):
         self._stop(Event.BROKER_KILL, power=False)
 
     def fail_journal(self) -> None:
-        """A sync fails: the broker stops itself, and what was not synced may or may not be on the disk."""
+        """A sync fails: the broker stops itself, and unsynced entries may or may not be on the disk."""
         self._stop(Event.JOURNAL_FAILURE, power=True)
 
     def _stop(self, fault: Event, *, power: bool) -> None:
@@ -260,7 +260,7 @@ class Broker(BrokerContext, Closing):
 
     @property
     def dead_letters(self) -> list[Sent]:
-        """What is in the dead-letter queue, oldest first, and what the next sync of the journal adds to it."""
+        """Return the messages of the dead-letter queue, oldest first, and the ones that the next sync adds."""
         letters = self.engine.dead_letters
         copies = self.stepper.copies_of(self.stepper.broker)
         found = [copy.message for copy in copies if copy.in_queue and copy.message.queue.name == letters.name]
@@ -278,7 +278,7 @@ class Broker(BrokerContext, Closing):
             self.fail_journal()
 
     def flush_lazy_acks(self) -> bool:
-        """Acknowledge for one consumer what it acknowledges lazily; whether there was anything."""
+        """Acknowledge one consumer's lazy acknowledgements; return whether there were any."""
         return any(consumer.flush_lazy_acks() for consumer in list(self.lazy_consumers))
 
     def repair(self) -> bool:

@@ -107,7 +107,7 @@ class Connection(Closing):
         self._mark_closed()
 
     def lose(self) -> None:
-        """The connection breaks, and what is on it is lost."""
+        """The connection breaks, and its frames are lost."""
         self._fail("link_loss")
 
     def crash(self) -> None:

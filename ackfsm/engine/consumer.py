@@ -1,4 +1,4 @@
-"""Receive: by call or by listener, and what the session does about acknowledging."""
+"""Receive: by call or by listener, with the acknowledgements of the session."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Consumer(Closing):
         self._deliverable = CopyIndex() if shut else self.receiver.index(self._delivery_order)
 
     def _completion(self) -> StepRequest:
-        """What is done when the application is done with a message."""
+        """Return the steps that follow when the application is done with a message."""
         events = self._broker.stepper.events
         by_session = (events[Event.ACKNOWLEDGE],) if self._session_acks else ()
         return self._broker.loop.request(events[Event.PROCESSED], *by_session)
@@ -235,7 +235,7 @@ class Consumer(Closing):
         return self.listener is not None
 
     def pump(self) -> None:
-        """Call the listener for what has arrived."""
+        """Call the listener for the messages that have arrived."""
         session = self.session
         if self.listener is None or session.closed:
             return
@@ -255,7 +255,7 @@ class Consumer(Closing):
             session.resume_listeners()
 
     def schedule_pump(self) -> None:
-        """Call the listener, if there is one, for what has had to wait."""
+        """Call the listener, if there is one, for the messages that have had to wait."""
         if self.listener is not None and not self.closed:
             self._broker.loop.callbacks.append(self.pump)
 
@@ -374,7 +374,7 @@ class Consumer(Closing):
             self.flush_lazy_acks()
 
     def flush_lazy_acks(self) -> bool:
-        """Acknowledge now what is to be acknowledged lazily; whether anything of it was not requeued meanwhile."""
+        """Send the lazy acknowledgements now; return whether one was not requeued meanwhile."""
         self._broker.lazy_consumers.pop(self, None)
         waiting, self._lazy = self._lazy, []
         return bool(sum(self._acknowledge_covered(message, rest=False) for message in reversed(waiting)))
@@ -445,7 +445,7 @@ def _delivery_event(facts: StateFacts) -> BoundEvent | None:
 
 
 def _ack_pending(copy: Copy) -> bool:
-    """Whether the call that acknowledges has not returned: what it has released may be handed over."""
+    """Return whether the acknowledging call has not returned: the messages that it released may be handed over."""
     facts = copy.facts
     return facts.ack_pending and facts.delivery_event is None
 

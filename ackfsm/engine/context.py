@@ -166,7 +166,7 @@ class BrokerContext:
             self.history.add(self.now, process, event, **fields)
 
     def log_waiting(self, call: str, caller: Caller, message: Sent | None = None) -> None:
-        """Add to the history that a call can never return, and what the queues hold at that time.
+        """Add to the history that a call can never return, and the depths of the queues at that time.
 
         Nothing is added while a fault is not repaired, for then it only waits.
         """

@@ -21,7 +21,7 @@ _SECOND = 1_000_000_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class QueueMetrics:
-    """Figures of one queue: what is in it now, and what has happened since the :class:`Broker` was made.
+    """Figures of one queue: its messages now, and its events since the :class:`Broker` was made.
 
     A message that was sent again (``resend``) and is there twice counts twice.
 

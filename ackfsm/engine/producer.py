@@ -170,7 +170,7 @@ class Producer(Closing):
         return self._result(message)
 
     def close(self) -> None:
-        """Close it, when the outcomes of what the session has sent to this queue are known, if they ever will be.
+        """Close it, when the outcomes of the session's sends to this queue are known, if they ever will be.
 
         Closing loses nothing: asynchronous sends complete, and a transaction stays open (JMS 3.1, 7.3 and the
         documentation of ``MessageProducer.close``).  Closing it twice is harmless.
@@ -251,7 +251,7 @@ class Producer(Closing):
         return self._dispatcher.send(event, copy)
 
     def _result(self, message: Sent) -> Sent:
-        """Raise what a call that waited has to raise; others get the outcome by ``on_outcome``."""
+        """Return ``message``, or raise the error of a call that waited; others get it by ``on_outcome``."""
         if not message.blocking:
             return message
         if message.outcome is Outcome.REJECTED:

@@ -51,7 +51,7 @@ class Session(Closing):
         *,
         api: str | None,
     ) -> None:
-        """A session of the client ``process``, which uses ``api`` and records in ``consumed`` what it consumes."""
+        """A session of the client ``process``, which uses ``api`` and records its consumption in ``consumed``."""
         self.broker = broker
         self.process = process
         self.name = name
@@ -80,7 +80,7 @@ class Session(Closing):
 
     @property
     def configuration(self) -> Configuration:
-        """What the session was made with, its acknowledgement mode among it; nothing changes it (JMS 3.1, 6.2.10)."""
+        """Return the session's settings, with its acknowledgement mode; they never change (JMS 3.1, 6.2.10)."""
         return self._configuration
 
     @property
@@ -169,7 +169,7 @@ class Session(Closing):
         return self.senders[configuration]
 
     def _configuration_for(self, delivery_mode: str) -> Configuration:
-        """The settings of messages of this mode: those that nobody chose follow it.
+        """Return the settings of messages of this mode: its defaults hold where none is chosen.
 
         But where a send of the session waits, one of these does too: a history is judged by the settings of its header.
         """
@@ -191,7 +191,7 @@ class Session(Closing):
             self.broker.wait(lambda: all(map(_is_connected, self.links())), doing)
 
     def finish_processing(self) -> None:
-        """The application is done with what it had."""
+        """The application is done with its messages."""
         for consumer in self.consumers:
             if consumer.is_busy:
                 consumer.complete()
@@ -201,7 +201,7 @@ class Session(Closing):
         return bool(self._deferred_listeners) and any(consumer.is_busy for consumer in self._deferred_listeners)
 
     def acknowledge_others(self, of: Consumer) -> bool:
-        """An acknowledgement on one consumer covers those of the whole session; whether the others had anything."""
+        """Acknowledge for the whole session; return whether the other consumers had anything."""
         asked = [consumer.acknowledge_last() for consumer in self.consumers if consumer is not of]
         return any(asked)
 
@@ -216,7 +216,7 @@ class Session(Closing):
                 self.resume_listeners()
 
     def resume_listeners(self) -> None:
-        """The call is over: let the listeners have what has come meanwhile."""
+        """The call is over: call the listeners for the messages that have come meanwhile."""
         self.release_closed_consumers()
         self.is_busy = False
         if self.listener_skipped:
@@ -230,7 +230,7 @@ class Session(Closing):
             consumer.update_source()
 
     def schedule_listeners(self) -> None:
-        """Call the listeners for what has had to wait."""
+        """Call the listeners for the messages that have had to wait."""
         for consumer in self.consumers:
             consumer.schedule_pump()
 
@@ -288,7 +288,7 @@ class Session(Closing):
             self.broker.log(self.process, "begin", session=self.name, transaction=self.transaction)
 
     def commit(self) -> None:
-        """Make what was sent and what was received hold together.
+        """Make the sends and deliveries since the last commit hold together.
 
         Raises :class:`TransactionRolledBackException` if the broker could not, :class:`OutcomeUnknown` if nobody
         knows, :class:`IllegalStateException` if the session is not transacted.
@@ -322,7 +322,7 @@ class Session(Closing):
         self._finish_transaction(asked="committed")
 
     def rollback(self) -> None:
-        """Undo what was sent and what was received since the last commit; what was received is delivered again."""
+        """Undo the sends and deliveries since the last commit; the messages are delivered again."""
         self._in_transaction()
         if not self._began:
             return
@@ -334,7 +334,7 @@ class Session(Closing):
             self._finish_transaction(asked="rolled_back")
 
     def _await_completions(self, call: str) -> None:
-        """Wait until the callbacks of what was sent in the transaction have returned (JMS 3.1, 7.3.4)."""
+        """Wait until the callbacks of the transaction's sends have returned (JMS 3.1, 7.3.4)."""
         if self._completes_sends:
             self.broker.wait(self._all_complete, f"{call}() of {self.name}, which waits for its sends,", call, self)
 
@@ -367,7 +367,7 @@ class Session(Closing):
         )
 
     def _recover_receiver(self, receiver: ReceiverLink, call: str) -> None:
-        """Have what is not acknowledged sent again; without a connection the broker has it all back.
+        """Ask for all unacknowledged messages again; without a connection the broker has them back.
 
         A transaction that failed is rolled back before; not every broker gives back by that what was delivered.
         """
@@ -376,7 +376,7 @@ class Session(Closing):
         self._perform_when_read(Event.RECOVER, receiver, call)
 
     def _close_receiver(self, consumer: Consumer) -> None:
-        """Give back what it has; without a connection nothing else would drop what is on its way to it."""
+        """Give back its messages; without a connection, drop the ones on their way to it."""
         self.broker.loop.run_to_quiescence()
         if not self._perform_when_read(Event.CONSUMER_CLOSE, consumer.receiver, "close"):
             consumer.detached = True  # to close is no fault
@@ -452,7 +452,7 @@ class Session(Closing):
     # The end, and what goes wrong
 
     def close(self) -> None:
-        """Close it: what it has not acknowledged is delivered again, and an open transaction is rolled back."""
+        """Close it: unacknowledged messages are delivered again, and an open transaction is rolled back."""
         if self.closed:
             return
         self.ensure_open()
@@ -481,7 +481,7 @@ class Session(Closing):
         self.broker.loop.run_to_quiescence()
 
     def _has_unread_frames(self, sender: SenderLink) -> bool:
-        """Whether the broker has still to read some of what was sent there: the frame that closes it is behind that."""
+        """Return whether the broker has still to read frames from there, before the closing one."""
         members = sender.index(self.broker.stepper.model.all_copies("producer")).members
         return any(Agent.PRODUCER_TO_BROKER in copy.facts.agents for copy in members.values())
 

@@ -1,4 +1,4 @@
-"""Types of the NumPy arrays of this package, and what is done to any of them."""
+"""Types of the NumPy arrays of this package, and functions on any of them."""
 
 from __future__ import annotations
 

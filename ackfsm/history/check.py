@@ -1,4 +1,4 @@
-"""Validate rows against history format 1, and describe what is wrong with the others.
+"""Validate rows against history format 1, and describe the mistakes of the others.
 
 The rules are vectorised: each gives a mask over the rows of a batch, and a sentence for one row.
 They hold for every source of rows alike: JSON lines, Parquet, text that Spark hands over.
@@ -35,7 +35,7 @@ __all__ = ["Found", "check", "codes"]
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """What is wrong with some rows, and the sentence that says it, with the row's fields to be filled in."""
+    """A mistake of some rows, and its sentence, with the row's fields to be filled in."""
 
     broken: Mask
     sentence: str
@@ -76,7 +76,7 @@ def check(events: pa.RecordBatch) -> Found:
 
 
 def codes(events: pa.RecordBatch, field: str) -> npt.NDArray[np.int8]:
-    """The values of a field with a vocabulary as their places in it; -1 for null and for what is not in it."""
+    """Return the values of a field, per row, as places in its vocabulary; -1 for null and for unknown values."""
     if events[field].null_count == events.num_rows:
         return np.full(events.num_rows, -1, np.int8)
     found = pc.index_in(events[field], value_set=pa.array(VOCABULARY[field], pa.string()))
@@ -114,7 +114,7 @@ def _rules(events: pa.RecordBatch) -> Iterator[Rule]:
 
 
 def _is_one_of(coded: npt.NDArray[np.int8], field: str, values: Iterable[str]) -> Mask:
-    """Which of the :func:`codes` of a field are those of these values."""
+    """Return a mask of the :func:`codes` of a field that stand for one of these values."""
     those = np.zeros(len(VOCABULARY[field]) + 1, bool)  # the last is that of -1
     those[[VOCABULARY[field].index(value) for value in values]] = True
     return those[coded]

@@ -107,12 +107,12 @@ class Clocks:
 
     @property
     def latest(self) -> int:
-        """The greatest shift: what is shifted *back* by what it lacks of that stays a number of 64 bits."""
+        """Return the greatest shift in ns; a shift back that is this much less stays a number of 64 bits."""
         ends = np.array([self.since, self.until])
         return max((int(self._shifts(name, ends).max()) for name in self.offsets), default=0)
 
     def shifts(self, names: Sequence[str], process: Codes, t: Ints) -> Ints:
-        """What is to be added to each ``t`` of a ``process``, a code of ``names``."""
+        """Return the ns to be added to each ``t`` of a ``process``, a code of ``names``."""
         offsets = np.array([self.offsets.get(name, 0) for name in names], np.int64)
         found: Ints = offsets[process]
         for code, name in enumerate(names):
@@ -234,7 +234,7 @@ def by_clocks(events: Events, clocks: Clocks) -> tuple[Events, Ints | slice]:
 
 
 def demands_of(events: Events, skew: int | None) -> Demands:
-    """What the events demand within ``skew``; for an estimate, that nothing is delivered before it is sent."""
+    """Return the demands of the events within ``skew`` ns; for an estimate, that no delivery precedes its send."""
     causes, effects, late = _caused(events, skew)
     names = events.names["process"].to_pylist()
     before, after = events.process[causes], events.process[effects]

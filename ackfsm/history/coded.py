@@ -53,7 +53,7 @@ class Coded:
 
     @staticmethod
     def of(texts: Mapping[str, tuple[Any, pa.Array]], numbers: Mapping[str, Any], bad: Mask) -> Coded:
-        """With the places of the texts in their vocabularies, -2 for what is not in it."""
+        """Return the columns with texts as places in their vocabularies, -2 for unknown ones."""
         return Coded(texts, {**{name: _places(*texts[name], VOCABULARY[name]) for name in VOCABULARY}, **numbers}, bad)
 
     def take(self, chosen: Mask) -> Coded:
@@ -63,7 +63,7 @@ class Coded:
 
 
 def uncertain(rows: Coded) -> Mask:
-    """Which rows have to be looked at one by one: they obey not all rules, or tell what has to be read as a whole."""
+    """Return a mask of the rows to be looked at one by one: they break a rule, or have to be read as a whole."""
     found: Mask = rows.bad | ~_are_events(rows) | beyond(rows.numbers, rows.texts["consumer"][0])
     victims = np.isin(rows.numbers["event"], [event_code(each) for each in FAULT_EVENTS]) & ~found
     found[victims] = _names_victims(rows.take(victims))
@@ -71,7 +71,7 @@ def uncertain(rows: Coded) -> Mask:
 
 
 def encoded(rows: Coded, *, every: bool = False) -> Encoded:
-    """Rows of which none is :func:`uncertain`; names count as they appear, those of ``every`` column if asked for."""
+    """Return the rows, none :func:`uncertain`; names count as they appear, of ``every`` column if asked for."""
     named = {name: rows.texts[name] for name in NAMED}
     if (named["session"][0] < 0).any():
         named["session"] = _session_or_process(named["session"], named["process"])
@@ -128,7 +128,7 @@ def _coded(table: pa.Table, name: str) -> tuple[Any, pa.Array]:
 
 
 def _places(codes: Any, values: pa.Array, legal: Sequence[str]) -> Any:
-    """The places of the values in their vocabulary, -1 for null and -2 for what is not in it."""
+    """Return the places of the values in their vocabulary, -1 for null and -2 for unknown ones."""
     known = np.asarray(pc.index_in(values, value_set=pa.array(legal, pa.string())).fill_null(-2).cast(pa.int8()))
     return np.append(known, np.int8(ABSENT))[codes]
 

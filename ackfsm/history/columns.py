@@ -96,7 +96,7 @@ class Events:
         return np.asarray(closes[self.errs[closes] == 1])
 
     def faults(self) -> tuple[Fault, ...]:
-        """The kinds of faults that were recorded, in the order of :class:`Fault`; without those of one call."""
+        """Return the kinds of recorded faults, in the order of :class:`Fault`, without faults of one call."""
         return tuple(fault for fault in Fault if fault in self.told_faults())
 
     def told_faults(self) -> tuple[str, ...]:

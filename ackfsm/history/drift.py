@@ -1,4 +1,4 @@
-"""Clocks that run at different rates: what the events demand over time, and the straight corrections that meet it.
+"""Clocks at different rates: the demands of the events over time, and the straight corrections that meet them.
 
 A demand is a point ``(t, late)``: an effect was recorded at ``t``, and its cause ``late`` nanoseconds after it.  If the
 corrections of both clocks are straight lines over time, they meet all demands of a pair of processes as soon as they

@@ -37,7 +37,7 @@ HEADER_KEY = "ackfsm_history"
 
 
 class Kind(StrEnum):
-    """What a field holds; the value is how a message to a person calls it."""
+    """The kind of a field; the value is its name in a message to a person."""
 
     TEXT = "text"
     WHOLE = "a whole number of 64 bits"
@@ -70,7 +70,7 @@ NOT_NEGATIVE = ("t", "delivery_count", "priority")
 
 
 class Event(StrEnum):
-    """What a line may report."""
+    """The events that a line may report."""
 
     SEND = "send"
     RESEND = "resend"

@@ -1,4 +1,4 @@
-"""What was read of some lines, encoded where they are plain and parsed where they are not, and what it comes to."""
+"""The lines that were read, encoded where they are plain and parsed elsewhere, and their sum."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SEEN_AT_REST: Final = (Event.WAITING, Event.DEPTH)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """A line of what was seen at rest: the fields of a ``waiting`` or a ``depth``."""
+    """A line about rest: the fields of a ``waiting`` or a ``depth``."""
 
     t: int
     event: str
@@ -114,7 +114,7 @@ def beyond(numbers: Mapping[str, Any], consumer: Codes) -> Mask:
 
 
 def numbered_again(codes: Any, values: pa.Array) -> pa.DictionaryArray:
-    """Names (-1: none) numbered as they first appear; those that do not are dropped."""
+    """Return the names (-1: none) numbered as they first appear; absent names are dropped."""
     order = np.full(len(values), ABSENT, np.int32)
     count = kernel.number_by_appearance(codes, order, codes := np.empty_like(codes)) if len(codes) else 0
     return dictionary(codes, values.take(pa.array(order[:count])))

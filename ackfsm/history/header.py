@@ -28,7 +28,7 @@ _OfQueues: TypeAlias = Mapping[str, _Settings]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Header:
-    """What a history says of itself.
+    """The header of a history.
 
     Attributes:
         config: its settings (``profile`` among them), ``None`` if it names none.
@@ -49,7 +49,7 @@ class Header:
     cannot_show: tuple[str, ...] = ()
 
     def said(self) -> Mapping[str, Any]:
-        """What it says, by key."""
+        """Return the header as an object, by key."""
         said = {"config": self.config, "queues": self.queues, "api": self.api, "note": self.note}
         return {key: value for key, value in said.items() if value is not None}
 
@@ -63,7 +63,7 @@ class Headers:
         """The first header that has each key, and where it was found."""
 
     def add(self, header: Header | None, place: str) -> None:
-        """Take in what was found at ``place``.
+        """Take in the header that was found at ``place``.
 
         Raises :class:`InputError` if it has another configuration, also of a queue, or names another programming
         interface.

@@ -1,4 +1,4 @@
-"""A history with what is looked up in it again and again; each thing is found once, when it is first asked for.
+"""A history with an index: each column is computed once, when it is first asked for.
 
 What is found is a column: one entry for each message, delivery or send.  None of it may be written to.
 """
@@ -64,13 +64,13 @@ class Quiescence:
         return dataclasses.replace(self, drained=np.full_like(self.drained, NEVER), judged=np.ones_like(self.judged))
 
     def undrained(self, messages: Mask) -> tuple[str, ...]:
-        """The queues of those of ``messages`` that are not judged, in the order of their names; "" is no queue."""
+        """Return the queues of unjudged ``messages``, a mask, in the order of their names; "" is no queue."""
         left = np.unique(self._queue[messages & ~self.judged])
         return tuple(sorted("" if code == ABSENT else str(self._names[code]) for code in left.tolist()))
 
 
 class Index(Events):
-    """The events of a history as :class:`Events`, and what is looked up in them."""
+    """The events of a history as :class:`Events`, and columns computed from them."""
 
     @classmethod
     def of(cls, events: Events) -> Index:
@@ -90,7 +90,7 @@ class Index(Events):
         return self._found[events]
 
     def inside(self, *events: Event) -> Ints:
-        """Those of them in a transaction."""
+        """Return the rows in a transaction."""
         rows = self.places(*events)
         return np.asarray(rows[self.transaction[rows] != ABSENT])
 
@@ -161,7 +161,7 @@ class Index(Events):
 
     @functools.cached_property
     def mode_of(self) -> Ints:
-        """For each message the delivery mode that its last send names, of those that name one."""
+        """Return for each message the delivery mode of its last send that names one."""
         return at(self.delivery_mode, self.last_of(self.sends[self.delivery_mode[self.sends] != ABSENT]), ABSENT)
 
     def consumers(self, rows: Ints) -> Mapping[int, frozenset[str]]:
@@ -174,7 +174,7 @@ class Index(Events):
 
     @functools.cached_property
     def sender_of(self) -> Ints:
-        """For each message the process that sent it last, :data:`ABSENT` if nobody did."""
+        """Return for each message the process that sent it last, :data:`ABSENT` without a send."""
         return at(self.process, self.last_send, ABSENT)
 
     @functools.cached_property
@@ -263,7 +263,7 @@ class Index(Events):
         return found
 
     def answered(self, *answers: Event) -> Ints:
-        """For each row the first of these answers of which it is the call, :data:`NEVER` without one."""
+        """Return for each row, a call, the first of these answers to it, :data:`NEVER` without one."""
         rows = self.places(*answers)[::-1]
         found = np.full(len(self), NEVER)
         found[self.call_of[rows]] = rows  # the last assignment wins

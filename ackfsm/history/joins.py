@@ -91,7 +91,7 @@ def spans_of(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
 
 
 class Pairs:
-    """Distinct pairs of one number and another, each of which may be -1."""
+    """Distinct pairs of one number and another; either may be -1."""
 
     def __init__(self, one: Codes, other: Codes) -> None:
         self._width = np.int64(other.max(initial=0)) + 2

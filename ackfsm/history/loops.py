@@ -1,4 +1,4 @@
-"""Loops that Numba compiles when they are first called: loading Numba and what it keeps takes half a second."""
+"""Loops that Numba compiles when they are first called: loading Numba and its cache takes half a second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["compiled"]
 
 
 class compiled:  # noqa: N801 - it is a decorator
-    """A function that is compiled when it is first called, with those that it calls."""
+    """A function that is compiled when it is first called, with the functions that it calls."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function

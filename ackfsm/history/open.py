@@ -88,7 +88,7 @@ class Part:
 
 @contextlib.contextmanager
 def opened(source: Source, file: Path) -> Iterator[Part]:
-    """Open ``file``, one of those of ``source``, and look at its beginning.
+    """Open ``file`` of ``source``, and look at its beginning.
 
     Raises :class:`InputError`, one sentence with the file and the remedy, if it is no history, and
     :class:`ackfsm.terms.HostError` where the machine fails.
@@ -110,7 +110,7 @@ def opened(source: Source, file: Path) -> Iterator[Part]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Opened:
-    """A stream, what it begins with, the name of its file, and the same as a part; ``stack`` closes what is on it."""
+    """A stream, its first bytes, the name of its file, and the file as a part; ``stack`` closes it."""
 
     stack: contextlib.ExitStack
     stream: IO[bytes]
@@ -124,7 +124,7 @@ def _stream(source: Source, file: Path) -> IO[bytes]:
 
 
 def _form(source: Source, file: Path, head: bytes) -> Form:
-    """The form of ``file``: what it begins with tells Parquet, by whatever name; in a folder the name must not lie."""
+    """Return the form of ``file``: its first bytes tell Parquet, by any name; in a folder the name must not lie."""
     named = Form.PARQUET if file.suffix == ".parquet" and source.regular else Form.LINES
     found = Form.PARQUET if head.startswith(_PARQUET) else named
     name = source.name_of(file)
@@ -203,7 +203,7 @@ def _from_the_beginning(this: _Opened) -> IO[bytes]:
 
 
 class _Again(io.RawIOBase):
-    """A stream of which the beginning was read already."""
+    """A stream whose beginning was read already."""
 
     def __init__(self, head: bytes, rest: IO[bytes]) -> None:
         self._head = head
@@ -251,7 +251,7 @@ def _blocks(stream: IO[bytes], name: str) -> Iterator[bytes]:
 
 
 def endless(name: str) -> InputError:
-    """What is raised for a file with a line that has no end."""
+    """Return the error for a file with a line that has no end."""
     return InputError(f"{name} has a line of more than {LONGEST_LINE} bytes; a history has one event a line")
 
 
@@ -262,7 +262,7 @@ def _with_errors_of(name: str, parts: Iterator[_Read]) -> Iterator[_Read]:
 
 @contextlib.contextmanager
 def input_errors(name: str, wanted: str = "a history") -> Iterator[None]:
-    """Errors of reading as one sentence about ``name``, as it was :func:`ackfsm.text.shown`, and what is ``wanted``."""
+    """Raise errors of reading as one sentence about ``name``, already shown, and the ``wanted`` form."""
     try:
         yield
     except (AckfsmError, MemoryError):

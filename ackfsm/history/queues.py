@@ -22,7 +22,7 @@ __all__ = ["Configurations", "Share", "configurations_of", "in_several_shares", 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Configurations:
-    """What the messages of a history are judged by.
+    """The configurations that judge the messages of a history.
 
     Attributes:
         general: the configuration of all queues but those that have one of their own; ``None`` without one.
@@ -37,7 +37,7 @@ class Configurations:
         return tuple(dict.fromkeys((self.general, *self.of_queues.values())))
 
     def known(self) -> tuple[Configuration, ...]:
-        """Those that there are."""
+        """Return the configurations that exist."""
         return tuple(each for each in self.distinct() if each is not None)
 
     def numbers(self, queues: pa.Array) -> Ints:
@@ -69,16 +69,16 @@ class Share:
     transactions: Mask
 
     def of(self, messages: Ints) -> Ints:
-        """Those of ``messages`` that are among them."""
+        """Return the ``messages`` that are in the share."""
         return np.asarray(messages[self.messages[messages]])
 
     def only(self, transactions: Ints) -> Ints:
-        """Those of ``transactions`` that count as theirs."""
+        """Return the ``transactions`` that count as the share's."""
         return np.asarray(transactions[self.transactions[transactions]])
 
 
 def shares_of(configurations: Configurations, events: Index) -> Sequence[Share]:
-    """Those of ``events`` that have a message, at least one: the first is that of the general configuration."""
+    """Return the shares of ``events`` with a message, at least one; the general configuration's comes first."""
     queue, names = events.queue_of, events.names["queue"]
     number = configurations.numbers(names)[queue]
     first = events.first_of(events.members, "transaction")

@@ -20,7 +20,7 @@ __all__ = ["History", "NoEventError", "headers_beside", "no_event", "read", "rea
 
 
 class NoEventError(InputError):
-    """A history of which no line can be read as an event."""
+    """A history without a line that can be read as an event."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -100,7 +100,7 @@ def headers_beside(source: Source) -> Headers:
 
 
 def no_event(name: str, unreadable: Sequence[ParseError]) -> NoEventError:
-    """What is raised for a history, called ``name``, of which no line can be read as an event."""
+    """Return the error for a history, called ``name``, without a readable event."""
     remedy = "a history has one a line (history format 1), and `ackfsm import` reads other logs"
     return NoEventError(f"{name} has no event{_first_of(unreadable)}; {remedy}")
 

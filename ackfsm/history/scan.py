@@ -1,4 +1,4 @@
-"""Lines of JSON to columns in one pass over their bytes, compiled by Numba: those of the plain shape alone.
+"""Lines of JSON to columns in one pass over their bytes, compiled by Numba, for the plain shape alone.
 
 A plain line is one object whose members have names of the format, each once, and values of their kinds: text without
 escapes, whole numbers without fraction or exponent, ``true``, ``false``, ``null``.  What else there is, and what is
@@ -278,7 +278,7 @@ def grown(slots: Any, names: Any, hashes: Any, count: Any) -> Any:
 def number_texts(  # noqa: PLR0913, PLR0917 - the texts of a line, and the table
     words: Any, present: Any, texts: Any, keys: Any, slots: Any, names: Any, hashes: Any, counts: Any, row: Any
 ) -> None:
-    """Put the numbers of the texts of a line into ``row``, adding those that are new; ``counts`` ends with how many."""
+    """Write the numbers of a line's texts into ``row`` and add new texts; ``counts`` ends with their number."""
     for field in range(_COUNT):
         column = _COLUMN[field]
         if column < 0:
@@ -301,7 +301,7 @@ def number_texts(  # noqa: PLR0913, PLR0917 - the texts of a line, and the table
 def scan(  # noqa: PLR0913, PLR0917 - the text, and the columns
     words: Any, raw: Any, size: Any, numbers: Any, flags: Any, codes: Any
 ) -> Any:
-    """Look at all lines that are not blank in ``size`` bytes, which are those of a :class:`Text`.
+    """Scan all lines that are not blank in ``size`` bytes of a :class:`Text`.
 
     Args:
         words: the bytes.

@@ -53,7 +53,7 @@ _SPECIAL: Mapping[Callable[[int], bool], str] = MappingProxyType(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Source:
-    """What a history is read from.
+    """The files of a history.
 
     Attributes:
         path: what was named.
@@ -83,7 +83,7 @@ class Source:
         return file.name if self.is_folder else None
 
     def beside(self) -> tuple[Path, ...]:
-        """Where headers of this history may stand beside it: that of the whole, then those of the parts."""
+        """Return the places of headers beside this history: the whole's, then the parts'."""
         if not self.regular:
             return ()
         whole = Path(os.path.abspath(self.path))  # noqa: PTH100 - "." gets a name, links are not followed
@@ -92,7 +92,7 @@ class Source:
 
 
 def source_of(path: str | Path) -> Source:
-    """Look what is at ``path``, a file, a pipe, a folder of parts, or :data:`STANDARD_INPUT`.
+    """Return the source at ``path``: a file, a pipe, a folder of parts, or :data:`STANDARD_INPUT`.
 
     Raises :class:`InputError` where there is no history: nothing is there, it is a device, or a folder holds anything
     that could be events but is no part.
@@ -163,7 +163,7 @@ def _names(folder: Path) -> Iterable[str]:
 
 
 def _mode(path: Path, *, broken_links: bool = False) -> int:
-    """The mode of what is at ``path``; of a link to nothing that of the link, if ``broken_links`` are asked for."""
+    """Return the mode of the file at ``path``; for a link to nothing the link's, if ``broken_links`` are asked for."""
     try:
         return path.lstat().st_mode if broken_links and not path.exists() else path.stat().st_mode
     except OSError as error:

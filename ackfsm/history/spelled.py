@@ -1,4 +1,4 @@
-"""One line for one thing: what is said of several messages, or of a call that is not named, as lines of their own.
+"""One line for one thing: a line about several messages, or about an unnamed call, becomes lines of their own.
 
 Everything that is counted, folded or held to the model is taken from the result, so that none of it knows of ranges.
 """
@@ -23,7 +23,7 @@ __all__ = ["spelled_out"]
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Added:
-    """Rows to be added: after which row each comes, and of which row it is a copy but for what is told there."""
+    """Rows to be added: the row before each, and the row that it copies but for the named columns."""
 
     after: Ints
     like: Ints

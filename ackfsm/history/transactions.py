@@ -53,7 +53,7 @@ def transactions_told_apart(events: Events) -> Events:
 
 
 def _of_nobody(events: Events) -> tuple[Events, Mask]:
-    """``events`` with one number for all lines of a prepared transaction, and which numbers are those of such ones."""
+    """Return ``events`` with one number for each prepared transaction, and a mask of these numbers."""
     prepared = np.zeros(events.count_of("transaction"), bool)
     rows = events.places(Event.PREPARE, Event.PREPARED)
     if not len(rows):

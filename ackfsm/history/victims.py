@@ -97,7 +97,7 @@ def _victims_of(events: Events, rows: Ints) -> tuple[frozenset[int], dict[int, f
 
 
 def _hits_strangers(events: Events, rows: Ints, sessions: Mapping[int, frozenset[int]]) -> Mask:
-    """Which of ``rows`` name a session, another than the one that its process has without a name, that nobody had."""
+    """Return a mask of the ``rows`` that name a session without a line, not their process' unnamed one."""
     names, processes = (events.names[name].to_pylist() for name in ("session", "process"))
     each = zip(events.session[rows].tolist(), events.process[rows].tolist(), strict=True)
     strange = [session not in sessions and names[session] != processes[process] for session, process in each]

@@ -1,4 +1,4 @@
-"""Record what a connection of aio-pika does.
+"""Record the calls of a connection of aio-pika.
 
     connection = recorded(await aio_pika.connect(url), Recorder("night.jsonl", "worker-1"))
 
@@ -91,7 +91,7 @@ class RecordedChannel(Wrapped):
         return self
 
     def _on_close(self, _: Any, error: BaseException | None = None) -> None:
-        """What is done afterwards, by a robust connection, is in a session of its own."""
+        """Begin a session of its own for the later calls of a robust connection."""
         self.book.closing(error)
         self.book = self._new_book()
 
@@ -142,7 +142,7 @@ class RecordedChannel(Wrapped):
         return RecordedTransaction(self, self._wrapped.transaction())
 
     async def close(self, *args: Any, **named: Any) -> None:
-        """Close the channel, which gives back what is not acknowledged."""
+        """Close the channel, which gives back unacknowledged messages."""
         self.book.closing()
         await self._wrapped.close(*args, **named)
 
@@ -320,7 +320,7 @@ class RecordedTransaction(Wrapped):
             return await self._wrapped.commit(*args, **named)
 
     async def rollback(self, *args: Any, **named: Any) -> Any:
-        """Roll back; what was delivered stays with the channel."""
+        """Roll back; the deliveries stay with the channel."""
         with self._channel.book.rolling_back(), self._channel.watched(self._channel.book):
             return await self._wrapped.rollback(*args, **named)
 

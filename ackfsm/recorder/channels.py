@@ -1,4 +1,4 @@
-"""What a channel of AMQP 0-9-1 does, as lines of a history: the same for every client of that protocol."""
+"""The calls of a channel of AMQP 0-9-1 as lines of a history: the same for every client of that protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COUNT: Final = "x-delivery-count"
 
 
 def by_name(exchange: str, routing_key: str) -> str | None:
-    """The default exchange goes to the queue of that name; of others nobody but the broker knows."""
+    """Return the queue of that name for the default exchange; only the broker knows the queues of others."""
     return None if exchange else routing_key
 
 
@@ -140,7 +140,7 @@ class ChannelBook:
             self._tell(delivery, Event.PROCESSED)
 
     def ended(self, delivery: Delivery, error: BaseException | None = None) -> None:
-        """The application is done with what it was handed, or raised ``error``.
+        """The application is done with its delivery, or raised ``error``.
 
         An error that came from its acknowledgement tells that the work was done.
         """

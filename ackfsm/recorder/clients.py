@@ -1,4 +1,4 @@
-"""What the wrappers of clients share."""
+"""The common parts of the wrappers of clients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Wrapped", "client", "expect"]
 
 
 class Wrapped:
-    """Stands for an object of a client; what is not recorded is passed on to it."""
+    """Stands for an object of a client; calls without a record are passed on to it."""
 
     def __init__(self, wrapped: Any) -> None:
         self._wrapped = wrapped

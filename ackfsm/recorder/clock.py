@@ -44,7 +44,7 @@ class Clock:
         return None
 
     def told(self) -> dict[str, int | str | None]:
-        """What the header tells of it."""
+        """Return the clock's part of the header."""
         return dict(zip(_KEYS, (self.offset, self.boot), strict=True))
 
     def now(self) -> int:

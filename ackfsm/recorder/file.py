@@ -28,7 +28,7 @@ _READ: Final = 1 << 16
 
 
 class HistoryFile:
-    """An open history: one ``write`` of the system for a line, at the end of the file, from nobody's buffer.
+    """An open history: one ``write`` of the system for a line, at the end of the file, without a buffer.
 
     A line is whole in the file when :meth:`append` returns, also if the program is killed right after.  Other threads,
     forked children and other programs may append to the same file meanwhile.

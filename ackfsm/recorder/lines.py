@@ -38,7 +38,7 @@ class RecordingError(InputError):
 
 
 def error_text(error: BaseException) -> str:
-    """The name of an exception, and the beginning of what it says."""
+    """Return the name of an exception, and the beginning of its text."""
     name, said = type(error).__name__, str(error)
     text = f"{name}: {said}" if said else name
     return text[:_LONGEST_ERROR].encode("utf-8", "backslashreplace").decode()

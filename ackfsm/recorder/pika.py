@@ -1,4 +1,4 @@
-"""Record what a ``BlockingConnection`` of pika does.
+"""Record the calls of a ``BlockingConnection`` of pika.
 
     connection = recorded(pika.BlockingConnection(parameters), Recorder("night.jsonl", "worker-1"))
 
@@ -59,7 +59,7 @@ class RecordedConnection(Wrapped):
         self._wrapped.close(*args, **named)
 
     def process_data_events(self, time_limit: float | None = 0) -> None:
-        """Call the callbacks of what has come."""
+        """Call the callbacks of the frames that have come."""
         with self.watched():
             self._wrapped.process_data_events(time_limit)
 
@@ -98,7 +98,7 @@ class RecordedConnection(Wrapped):
 
 
 class RecordedChannel(Wrapped):
-    """A channel that writes what it does; a message that is published without a ``message_id`` gets one.
+    """A channel that writes its calls; a message that is published without a ``message_id`` gets one.
 
     ``processed`` is written when a callback returns, or when a message that was fetched is acknowledged; ``failed``
     when a callback raises, and when a message is rejected.
@@ -224,12 +224,12 @@ class RecordedChannel(Wrapped):
             return self._wrapped.tx_commit()
 
     def tx_rollback(self) -> Any:
-        """Roll back; what was delivered stays with the channel."""
+        """Roll back; the deliveries stay with the channel."""
         with self.book.rolling_back(), self.connection.watched():
             return self._wrapped.tx_rollback()
 
     def close(self, *args: Any, **named: Any) -> None:
-        """Close the channel, which gives back what is not acknowledged."""
+        """Close the channel, which gives back unacknowledged messages."""
         self.book.closing()
         self._wrapped.close(*args, **named)
 

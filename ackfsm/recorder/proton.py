@@ -1,4 +1,4 @@
-"""Record what a ``BlockingConnection`` or a ``MessagingHandler`` of Qpid Proton (AMQP 1.0) does.
+"""Record the calls of a ``BlockingConnection`` or a ``MessagingHandler`` of Qpid Proton (AMQP 1.0).
 
     connection = recorded(BlockingConnection(url), Recorder("night.jsonl", "worker-1"))
     Container(recorded_handler(Worker(), Recorder("night.jsonl", "worker-1"))).run()
@@ -86,7 +86,7 @@ class RecordedConnection(Wrapped):
         return RecordedReceiver(made, self, self.queue_of(address))
 
     def close(self) -> None:
-        """Close the connection, which gives back what is not settled."""
+        """Close the connection, which gives back unsettled messages."""
         self._closing(None)
         self._wrapped.close()
 
@@ -116,7 +116,7 @@ class RecordedSender(Wrapped):
         self._connection, self._queue = connection, queue
 
     def send(self, msg: Any, *args: Any, **named: Any) -> Any:
-        """Send; what is not accepted is ``rejected``, also where it is released or modified."""
+        """Send; any outcome but accepted is ``rejected``, also released or modified."""
         library = client("proton", "python-qpid-proton")
         refused = client("proton.utils", "python-qpid-proton").SendException
         msg.id = msg.id or new_message_id()
@@ -200,7 +200,7 @@ class RecordedReceiver(Wrapped):
         self.settle(states.MODIFIED if delivered else states.RELEASED)
 
     def settle(self, state: Any = None) -> None:
-        """Settle the oldest message that is not settled; what is not accepted is ``failed``."""
+        """Settle the oldest unsettled message; any outcome but accepted is ``failed``."""
         if not self._unsettled:
             self._wrapped.settle(state)
             return

@@ -1,4 +1,4 @@
-"""What a ``MessagingHandler`` of Qpid Proton does, as lines of a history: one session for each connection."""
+"""The events of a ``MessagingHandler`` of Qpid Proton as lines of a history: one session for each connection."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def recorded_handler(
 
 
 def outcome_of(state: Any, local: Any = None) -> Outcome | None:
-    """What a ``state`` that is not accepted says of the message, with what stands in ``local`` beside it, if known.
+    """Return the outcome of a ``state`` that is not accepted, with the ``local`` state beside it, if known.
 
     One that is modified is so only if it says in which way.
     """
@@ -168,7 +168,7 @@ class RecordedHandler(Wrapped):
         self._pass_on("on_released", event)
 
     def on_settled(self, event: Any) -> None:
-        """The broker forgets the message; if it gave no outcome before, nobody knows it."""
+        """The broker forgets the message; without an outcome before, the outcome is unknown."""
         self._answered(event.delivery, self._recorder.in_doubt, error="settled without an outcome")
         self._pass_on("on_settled", event)
 
@@ -308,7 +308,7 @@ class _Delivery(_Same):
         self._book, self._number = book, number
 
     def update(self, state: Any) -> None:
-        """Say what becomes of the message; what is not accepted is ``failed``."""
+        """Record the outcome of the message; any ``state`` but accepted is ``failed``."""
         states = client("proton", "python-qpid-proton").Delivery
         if state == states.ACCEPTED:
             call = self._book.acknowledging(self._number, multiple=False)

@@ -29,7 +29,7 @@ _NEMESIS: Final = TELLERS[0]
 
 @dataclasses.dataclass(slots=True)
 class Sending:
-    """What a call of send came to, for a client that does not say it by an exception."""
+    """The result of a call of send, for a client that does not tell it by an exception."""
 
     outcome: Event | None = None
     error: str | None = None
@@ -317,7 +317,7 @@ class Recorder:
         self.write(Event.ROLLED_BACK, transaction=transaction, session=session)
 
     def recover(self, session: str | None = None) -> None:
-        """Before the session gives back what was delivered and not acknowledged (``recover``)."""
+        """Record that the session is about to give back its unacknowledged deliveries (``recover``)."""
         self.write(Event.RECOVER, session=session)
 
     def closing(
@@ -334,11 +334,11 @@ class Recorder:
     # What is seen from outside
 
     def drained(self, queue: str) -> None:
-        """The queue was seen empty, nothing was in flight, and nobody sends to it any more."""
+        """The queue was seen empty, nothing was in flight, and nothing is sent to it any more."""
         self.write(Event.DRAINED, queue=queue)
 
     def depth(self, queue: str, *, ready: int, unacknowledged: int) -> None:
-        """The broker said how many messages the queue holds, and nobody acts any more."""
+        """The broker said how many messages the queue holds, after the last act of all clients."""
         self.write(Event.DEPTH, queue=queue, position=ready, delivery_count=unacknowledged)
 
     def waiting(

@@ -1,4 +1,4 @@
-"""Record what a connection of stomp.py does.
+"""Record the calls of a connection of stomp.py.
 
     connection = recorded(stomp.Connection12([(host, port)]), Recorder("night.jsonl", "worker-1"))
 
@@ -77,7 +77,7 @@ class _Delivery:
 
 
 class RecordedConnection(Wrapped):
-    """A connection that writes what it does.
+    """A connection that writes its calls.
 
     Each send and each commit asks for a receipt, if the application does not: the receipt is its outcome.
     """
@@ -98,7 +98,7 @@ class RecordedConnection(Wrapped):
         told = self
 
         class Listener(client("stomp", "stomp.py").ConnectionListener):  # type: ignore[misc]
-            """What the broker answers."""
+            """The answers of the broker."""
 
             def on_receipt(self, frame: Any) -> None:
                 told.answered(frame.headers.get("receipt-id"))
@@ -119,7 +119,7 @@ class RecordedConnection(Wrapped):
         self._wrapped.connect(*args, **named)
 
     def disconnect(self, *args: Any, **named: Any) -> None:
-        """Disconnect, which gives back what is not acknowledged."""
+        """Disconnect, which gives back unacknowledged messages."""
         if not self._closed:
             self._closed = True
             self._recorder.closing(self._session)
@@ -226,7 +226,7 @@ class RecordedConnection(Wrapped):
                 self._doubt((event, fields), error[:_LONGEST])
 
     def broken(self, error: str) -> None:
-        """The connection is gone: what has no answer by now is in doubt."""
+        """The connection is gone: unanswered calls are in doubt."""
         with self._lock:
             awaited, self._awaited = [each for all_of in self._awaited.values() for each in all_of], {}
             closed, self._closed = self._closed, True
@@ -243,7 +243,7 @@ class RecordedConnection(Wrapped):
             self._recorder.write(_DOUBTS[event], **fields, error=error)
 
     def _call(self, receipt: str | None, call: Callable[..., Any], *args: Any, **named: Any) -> None:
-        """Call the client; if that fails nobody waits for the receipt."""
+        """Call the client; if that fails, the receipt is not waited for."""
         try:
             call(*args, **named)
         except BaseException as error:
@@ -311,7 +311,7 @@ class RecordedConnection(Wrapped):
             return [self._delivered.pop(key) for key in keys]
 
     def _scopes(self, covered: list[_Delivery]) -> list[tuple[AckScope, _Delivery]]:
-        """A range covers the whole session: beside other subscriptions, or what was given back, there is none."""
+        """Return the scope of each delivery: a range covers the whole session, without gaps."""
         cumulative = covered and self._subscriptions[covered[-1].subscription][1] != _INDIVIDUAL
         if cumulative and not self._given_back and len(self._subscriptions) == 1:
             return [(AckScope.UP_TO, covered[-1])]

@@ -1,4 +1,4 @@
-"""Take a batch of a stream to this process, which holds what is kept of it anyway: in one pass, without a shuffle."""
+"""Take a batch of a stream to this process, which holds the kept rows anyway: in one pass, without a shuffle."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def rows_of(states: States, bucket: int) -> Batches:
 def expand_states(
     question: Question, buckets: int, among: int, *, marks_only: bool = False
 ) -> Callable[[Batches], Batches]:
-    """States to those that they lead to, divided into so many ``buckets`` (none: all of them are :data:`MIXED`).
+    """Return a function from states to their successors, in ``buckets`` (none: all are :data:`MIXED`).
 
     It tells the transitions, and of each anomaly whose bit is in ``among`` the first state that is it.
     """
@@ -114,7 +114,7 @@ def expand_states(
 
 
 def minus_visited(words: int, folder: Path, levels: int) -> Callable[[Batches], Batches]:
-    """States, ordered by their buckets, to those that are on none of the first ``levels`` in ``folder``, each once."""
+    """Return a function that drops states of the first ``levels`` in ``folder``, and repetitions."""
 
     def sifted(batches: Batches) -> Batches:
         for bucket, rows in itertools.groupby(_rows(batches), key=lambda row: row["bucket"][0].as_py()):
@@ -134,7 +134,7 @@ def minus_visited(words: int, folder: Path, levels: int) -> Callable[[Batches], 
 
 
 def find_parents(question: Question, targets: States) -> Callable[[Batches], Batches]:
-    """States to the first of those that lead to each target; ``place`` is that of the target."""
+    """Return a function from states to the first parent of each target; ``place`` is the target's."""
 
     def hunted(batches: Batches) -> Batches:
         step, prey, first = question.step(), StateSet(targets.shape[1]), dict[int, States]()
@@ -153,7 +153,7 @@ def find_parents(question: Question, targets: States) -> Callable[[Batches], Bat
 
 
 def meeting(targets: States) -> Callable[[Batches], Batches]:
-    """States to those of the ``targets``, all different, that are among them: their places."""
+    """Return a function from states to the places of the ``targets``, all different, among them."""
 
     def met(batches: Batches) -> Batches:
         wanted, found = StateSet(targets.shape[1]), set[int]()

@@ -1,4 +1,4 @@
-"""Examine a history on Spark: its tasks fold the chunks, and this process examines what was kept of them.
+"""Examine a history on Spark: its tasks fold the chunks, and this process examines their kept rows.
 
 Tasks do, and it finds, what :func:`ackfsm.verify.examine_path` does in threads (docs/decisions/fold.md).
 """
@@ -70,7 +70,7 @@ def examination(  # noqa: PLR0913 - as :func:`examine`
     assumed: Collection[Fault] = (),
     binned: bool = False,
 ) -> Examination:
-    """As :func:`examine`, with what was decided of each message beside the findings.
+    """Return the findings of :func:`examine`, with the decisions on each message.
 
     Its result tables are written by tasks where they are of messages that tasks have left out, so that the workers have
     to see the folder under the same path; ``session`` is needed until then.  With ``binned`` it has a picture, too.
@@ -104,7 +104,7 @@ Folded: TypeAlias = tuple[list[Summary], Mapping[int, Plain | None]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _OnSpark:
-    """Has chunks folded by the tasks of a session; the first one here, so that they know what is plain."""
+    """Has chunks folded by the tasks of a session; the first one here, for the plain observations."""
 
     session: SparkSession
 
@@ -118,5 +118,5 @@ class _OnSpark:
 
 
 def fold_some(folder: Folder, foldings: Sequence[Folding]) -> Folded:
-    """What a task does: it folds some chunks, and tells what is known of observations then."""
+    """Fold some chunks, in a task, and return them with the observations known then."""
     return list(map(folder, foldings)), folder.observations.known

@@ -40,7 +40,7 @@ BUCKETS: Final = 16
 SMALL: Final = 100_000
 """A level with fewer states is expanded by this process: two stages of Spark take longer.
 
-See docs/decisions/exploration-on-spark.md.
+See docs/decisions/search.md.
 """
 
 _LOOKED_AT: Final = 20
@@ -146,7 +146,7 @@ class _Run:
             self.nearest |= {a: (last, state) for a, state in first_of(self._asked(last, looking)).items()}
 
     def result(self, events: Sequence[NetworkEvent]) -> Exploration:
-        """What was found."""
+        """Return the result of the search."""
         levels, packed = self.levels, self.question.packed
         paths = self._paths()
         return Exploration(

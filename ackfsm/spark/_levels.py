@@ -37,7 +37,7 @@ _MANIFEST: Final = "manifest.json"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Level:
-    """The states at one distance from the first: how many; and once they are expanded what was seen then.
+    """The states at one distance from the first: their number, and, once expanded, their transitions and anomalies.
 
     Attributes:
         states: how many there are.
@@ -123,7 +123,7 @@ class Levels:
             pq.write_table(chosen, part / "part.parquet", write_page_checksum=True)
 
     def commit(self) -> None:
-        """The level after the last one is written, and with it what was told when the last one was expanded."""
+        """Write the level after the last one, and the record of expanding the last one."""
         directory = self.directory(len(self.levels))
         told = _table(directory, METADATA, ["place", "number", "states"])
         last = self.levels[-1]
@@ -211,7 +211,7 @@ def _count(directory: Path) -> int:
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:
-    """What the manifest says; ``None`` without one in a folder that has nothing else either."""
+    """Return the manifest; ``None`` without one in a folder that has nothing else either."""
     path = folder / _MANIFEST
     if not path.exists():
         strangers = [file.name for file in folder.iterdir() if not file.name.startswith(("level=", _MANIFEST))]

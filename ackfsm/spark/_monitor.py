@@ -1,4 +1,4 @@
-"""Watch a stream of events: each batch is folded with what is kept of those before it, and what is new is written.
+"""Watch a stream of events: each batch is folded with the kept rows before it, and new alerts are written.
 
 The state after a batch and its alerts are files with the number of the batch.  One that Spark hands over once more,
 after a restart, writes the same files again, so that nothing is lost and nothing is told twice.
@@ -57,7 +57,7 @@ def monitor(  # noqa: PLR0913 - a stream, where to write, and what is asked
     rows: int = ROWS_AT_ONCE,
     **trigger: Any,
 ) -> StreamingQuery:
-    """Hold the messages of a stream to the model, and write what is noticed as it is.
+    """Hold the messages of a stream to the model, and write alerts as they arise.
 
     Args:
         events: a streaming table with the columns of :data:`ackfsm.spark.EVENT_SCHEMA`.
@@ -97,7 +97,7 @@ def monitor(  # noqa: PLR0913 - a stream, where to write, and what is asked
 
 
 def monitored(state: str | Path) -> Mapping[str, int | str]:
-    """What the monitor with this ``state`` has read and forgotten, and in ``unseen`` what it cannot see any more.
+    """Return the counts of the monitor with this ``state``, and in ``unseen`` the things that it cannot see.
 
     Raises :class:`InputError` if there is none.
     """
@@ -136,7 +136,7 @@ def _nanoseconds(name: str, text: object) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Watch:
-    """What is done with each batch."""
+    """The work on each batch."""
 
     state: Path
     alerts: Path

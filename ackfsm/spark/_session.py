@@ -90,7 +90,7 @@ def session(master: str | None = None) -> SparkSession:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, in one line: of an error of gRPC its details, of others the first line."""
+    """Return the reason of an error in one line: of gRPC its details, of others the first line."""
     details = re.search(r'details = "(.+)"', str(error))
     return details[1] if details else next(iter(str(error).splitlines()), type(error).__name__)
 

@@ -84,7 +84,7 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
     cannot_show: Collection[str] = (),
     rows: int = ROWS_AT_ONCE,
 ) -> Result:
-    """Hold the messages that ``events`` tell of to the model, and judge what was found.
+    """Hold the messages of ``events`` to the model, and judge the findings.
 
     Rows of the same time are taken in the order of the column ``line``, or, where there is none, in any: times that
     tell the events of a process apart make that of no account.
@@ -136,7 +136,7 @@ class Verified:
     timeline: DataFrame
 
     def close(self) -> None:
-        """Let Spark forget what it keeps."""
+        """Let Spark forget its cached tables."""
         self.messages.unpersist()
 
 
@@ -151,7 +151,7 @@ def verified(  # noqa: PLR0913 - as :func:`verify`
     cannot_show: Collection[str] = (),
     rows: int = ROWS_AT_ONCE,
 ) -> Verified:
-    """As :func:`verify`, with the result tables; ``name`` is what the column ``history`` has in them."""
+    """Return the result of :func:`verify`, with the result tables; ``name`` is for the column ``history``."""
     known = specification or tables.load()
     asked = Asked(
         specification=known,
@@ -179,7 +179,7 @@ def _frame(session: SparkSession, rows: pa.Table) -> DataFrame:
 def _plain(
     rows: PlainRows, left: Mapping[int, Hashes]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Of the rows of a chunk those of ``messages`` that were ``left`` out of it."""
+    """Return a function to the rows of the ``messages`` that were ``left`` out of a chunk."""
 
     def told(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         some = [batch for batch in batches if len(batch)]
@@ -242,7 +242,7 @@ def not_here(place: int) -> Chunk:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OfTable:
-    """Has the chunks of a table folded where they are; first one of them, so that it is known what is plain."""
+    """Has the chunks of a table folded where they are; first one of them, for the plain observations."""
 
     table: DataFrame
 

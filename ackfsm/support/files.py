@@ -80,7 +80,7 @@ def make_folder(folder: Path) -> None:
 
 
 def cannot_read(name: str, error: OSError, wanted: str = "another file") -> InputError | HostError:
-    """The error that says that what is :func:`shown` as ``name`` could not be read: the user's, or the machine's.
+    """Return the error for a file, shown as ``name``, that cannot be read: the user's, or the machine's.
 
     The user may name what is ``wanted`` instead.
     """
@@ -155,7 +155,7 @@ def _told(path: Path, kind: str = "file") -> Iterator[None]:
 
 
 def leads_out(path: Path) -> bool:
-    """Whether it is a device or a pipe: nothing can take its place, and a reader waits for what is written.
+    """Return whether it is a device or a pipe: no file can take its place, and its reader waits.
 
     So are the names of what this process has open already, even if that is a file.  Raises :class:`OSError` for a name
     that there cannot be.
@@ -186,7 +186,7 @@ def _half_of(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _mode_for(place: Path) -> int:
-    """The mode of what is replaced; of a new file what every new file has."""
+    """Return the mode of the replaced file; for a new file the usual one."""
     try:
         return stat.S_IMODE(place.stat().st_mode)
     except FileNotFoundError:
@@ -194,7 +194,7 @@ def _mode_for(place: Path) -> int:
 
 
 def write_folder(directory: Path, texts: Mapping[str, str], made: str) -> tuple[Path, ...]:
-    """Write ``texts`` (by file name) into ``directory``, all or none; what was written, sorted.
+    """Write ``texts`` (by file name) into ``directory``, all or none; return the written files, sorted.
 
     Then the pages and pictures below it are removed that say ``made`` of themselves near their beginning, so that an
     earlier call has made them, and that are not among ``texts``; others are left alone.
@@ -273,7 +273,7 @@ def _refuse_full(folder: Path, place: Path, own: Collection[str], *, overwrite: 
 
 
 def _take_place(stage: Path, place: Path) -> None:
-    """``stage`` becomes ``place``; what was there is gone when the new one is there."""
+    """Rename ``stage`` to ``place``; the old file or folder is gone when the new one is there."""
     old, had = Path(tempfile.mkdtemp(dir=place.parent, prefix=".ackfsm-")), place.exists()
     try:
         if had:

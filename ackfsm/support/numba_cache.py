@@ -75,7 +75,7 @@ class _Cache(FunctionCache):
             self._give_up(error)
 
     def _forget(self) -> None:
-        """What is damaged is replaced when the function has been compiled."""
+        """Remove a damaged entry, which is replaced when the function has been compiled."""
         try:
             self.flush()
         except OSError as error:

@@ -81,7 +81,7 @@ class Condition:
         object.__setattr__(self, "_settings", own.union(*(self._named[name].settings() for name in through)))
 
     def __getstate__(self) -> tuple[object, ...]:
-        """What the rest is made from; its settings are kept, since named conditions may be read after this one."""
+        """Return the source of the rest; settings are kept, since named conditions may be read later."""
         return self.text, self._named, self._settings
 
     def __setstate__(self, state: tuple[str, Mapping[str, Condition], frozenset[str]]) -> None:
@@ -132,7 +132,7 @@ def parse_condition(text: str, named: Mapping[str, Condition]) -> Condition:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Kind:
-    """The type of a name: what it may be compared with, ``words`` beside true and false."""
+    """The type of a name: the ``words`` that it may be compared with, beside true and false."""
 
     of: type
     optional: bool = False
@@ -153,7 +153,7 @@ class _Kind:
 
 
 def _condition(node: ast.expr, named: Mapping[str, Condition]) -> None:
-    """Refuse what is not boolean: only conditions, settings that are true or false, and comparisons are."""
+    """Refuse expressions that are not boolean: conditions, true or false settings, and comparisons are."""
     match node:
         case ast.BoolOp():
             for part in node.values:

@@ -28,7 +28,7 @@ class Lane(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Event:
-    """One event: what it exists once for, the lane in which it happens, its meaning.
+    """One event: its index, its lane, its meaning.
 
     In a diagram it is an arrow from ``start`` to ``end``; one of them is its lane, or both are.
     ``recorded`` is how a history shows it, ``None`` if no history can; ``recording.yaml`` says by which lines.  An

@@ -21,7 +21,7 @@ __all__ = ["Exclusion", "Guarantee", "Guarantees", "Implication", "Level", "read
 
 
 class Level(StrEnum):
-    """What a guarantee counts: deliveries, completed processing, or the effects of a transaction."""
+    """The unit of a guarantee: deliveries, completed processing, or the effects of a transaction."""
 
     DELIVERY = "delivery"
     PROCESSING = "processing"
@@ -85,7 +85,7 @@ class Guarantees(Mapping[str, Guarantee]):
         return tuple(dict.fromkeys(finding for finding in findings if finding not in set(Anomaly)))
 
     def excluded_by(self, name: str) -> frozenset[str]:
-        """The findings that exclude this guarantee, its own and those of the weaker ones that it names."""
+        """Return the findings that exclude this guarantee, its own and the ones of weaker guarantees named."""
         guarantee = self.named[name]
         own = frozenset(exclusion.finding for exclusion in guarantee.excluded_by)
         return own.union(*(self.excluded_by(weaker) for weaker in guarantee.above))

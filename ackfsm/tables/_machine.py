@@ -37,7 +37,7 @@ __all__ = [
 
 
 class IndexKind(StrEnum):
-    """What a machine or an event exists once for (``per`` in the tables).
+    """The kind of index of a machine or an event (``per`` in the tables).
 
     For the system, each message, each copy of a message; for each subscription, or each message or copy that is routed
     to one; for each session that consumes, each consumer, or each message or copy at a consumer.
@@ -66,7 +66,7 @@ class IndexKind(StrEnum):
 
     @property
     def whole(self) -> IndexKind:
-        """What it is where there is one consumer of one subscription: the system, each message, each copy."""
+        """Return the kind for one consumer of one subscription: the system, each message, each copy."""
         return _OF_CONSUMER.get(self, _OF_SUBSCRIPTION.get(self, self))
 
     def contains(self, other: IndexKind) -> bool:
@@ -127,7 +127,7 @@ class Relation(StrEnum):
 
 
 class RowKind(StrEnum):
-    """What a row does: a transition (perhaps to the same state), no change, or the event is impossible here."""
+    """The kind of a row: a transition (perhaps to the same state), no change, or an impossible event."""
 
     TO = "to"
     IGNORE = "ignore"
@@ -155,7 +155,7 @@ class EventRef(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a table: its state, event and condition, what it does, and the reason."""
+    """One row of a table: its state, event and condition, its kind, and the reason."""
 
     state: str
     event: EventRef
@@ -445,7 +445,7 @@ def _event_ref(text: str) -> EventRef:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Said:
-    """What a row says beside its state and its event; no ``target`` is the state itself."""
+    """The rest of a row beside its state and its event; no ``target`` is the state itself."""
 
     kind: RowKind
     target: str | None
@@ -637,7 +637,7 @@ def _row(reading: _Reading, state: str, event: EventRef, said: _Said, path: tupl
 
 
 def _said(reading: _Reading, cell: Any, path: tuple[str | int, ...]) -> tuple[_Said, ...]:
-    """What the rows at ``path`` say, read once: one cell is often that of several states and events."""
+    """Return the rows at ``path``, read once: several states and events often share a cell."""
     if path not in reading.said:
         listed = isinstance(cell, list)
         places = [(item, (*path, i)) for i, item in enumerate(cell)] if listed else [(cell, path)]
@@ -721,7 +721,7 @@ def _counting(machine: Machine, counter: Counter, chosen: Mapping[tuple[str, Eve
 
 
 class _Numbers(Sequence[str]):
-    """The states of a counter, of which a bound may ask for millions: a name is made when it is asked for."""
+    """The states of a counter, perhaps millions by its bound: a name is made when it is asked for."""
 
     __slots__ = ("_bound", "_last", "_undoes")
 

@@ -38,7 +38,7 @@ class Option:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ConditionalValue:
-    """What was chosen for a setting, each for its own part of the configurations.
+    """The values chosen for a setting, each for its own part of the configurations.
 
     Where none of the ``options`` holds, the setting is what ``otherwise`` has in front (of a layer below: a header, for
     example), else its default.

@@ -40,7 +40,7 @@ def check_needed_names(specification: Specification, documents: Iterable[Documen
 def _kinds(
     specification: Specification, documents: Mapping[str, Document]
 ) -> Iterator[tuple[str, Collection[enum.StrEnum], _Places]]:
-    """Each kind of names, those that Python needs, and the places of all that there are."""
+    """Yield each kind of names: the names that Python needs, and the places of all names."""
     for kind, needed in (("event", names.Event), ("condition", names.Condition)):
         document = documents[f"spec/{kind}s.yaml"]
         yield kind, [*needed], {name: (document, (name,)) for name in document.data}
@@ -61,7 +61,7 @@ def _of_machines(machines: Iterable[Machine], documents: Mapping[str, Document],
 
 
 def _missing(kind: str, name: enum.StrEnum, needed: Collection[str], places: _Places) -> SpecError:
-    """The error, at the name that is likest among those that nobody needs: a new name of the same thing."""
+    """Return the error, at the likeliest of the names without a user: a new name of the same thing."""
     others = [other for other in places if other not in needed]
     document, path = places[next(iter(difflib.get_close_matches(name, others or places, 1, cutoff=0)))]
     member = f"{type(name).__name__}.{name.name}"

@@ -1,4 +1,4 @@
-"""The profiles of ``spec/profiles``: the defaults of a system, what it does not support, its names and deviations.
+"""The profiles of ``spec/profiles``: the defaults of a system, its refusals, its names and deviations.
 
 A profile is data.  Its conditions read settings alone, never the state of a machine or the bounds of a check, so that
 a :class:`ProfileTable` can decide from settings alone whether the system supports them.
@@ -85,7 +85,7 @@ class NumberRange:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Refusal:
-    """Settings that a system, or one of its APIs, does not support, why, and what to use instead.
+    """Settings that a system, or one of its APIs, does not support, with the reason and the replacement.
 
     These are the settings for which ``when`` holds; with ``fixed``, every value of that key but its default; with
     ``outside``, every value of its key that is not in that range.
@@ -186,7 +186,7 @@ class ProfileTable:
         return otherwise
 
     def chosen(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the ``values`` (of every setting) that are not the defaults beside the others."""
+        """Return the ``values`` (of every setting) that are not the defaults beside the others."""
         return {key: values[key] for key in _KEYS[1:] if self.default(key, values).of(values) != values[key]}
 
     def settings(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class ProfileTable:
         return values
 
     def agrees(self, given: Mapping[str, Any], values: Mapping[str, Any]) -> bool:
-        """Whether ``values`` (of every setting) are what was ``given`` under a condition, where it holds."""
+        """Return whether ``values`` (of every setting) are as ``given`` under a condition, where it holds."""
         for key, one in given.items():
             option = one.option(values) if isinstance(one, ConditionalValue) else None
             if option is not None and values[key] != option.value:
@@ -214,12 +214,12 @@ class ProfileTable:
         return True
 
     def without_effect(self, given: Mapping[str, Any], values: Mapping[str, Any]) -> list[Option]:
-        """What was ``given`` under a condition that does not hold of these ``values``."""
+        """Return the options ``given`` under a condition that does not hold of these ``values``."""
         conditional = (one for one in given.values() if isinstance(one, ConditionalValue))
         return [option for one in conditional for option in one.options if not option.when.holds(values)]
 
     def refused(self, values: Mapping[str, Any], api: str | None = None) -> Iterator[Refusal]:
-        """The rows that refuse these ``values`` (of every setting), first those of ``api``, if one is named."""
+        """Yield the rows that refuse these ``values`` (of every setting), first the rows of ``api``, if named."""
         for row in (*(self.apis[api] if api else ()), *self.unsupported):
             if self._holds(row, values):
                 yield row
@@ -489,7 +489,7 @@ class _Reader:
         return Default(key, value, third_of, when, row["because"], row["source"], self._place(path))
 
     def _has_a_third(self, path: _Path, key: str, whole: str) -> None:
-        """Refuse a third of what is no number, or of what may be none where the third may not."""
+        """Refuse a third of no number, or of one that may be none where the third may not."""
         if {key_type(key), key_type(self._key(path, whole))} != {int} or is_optional(whole) > is_optional(key):
             raise self.document.error(path, f"{key} cannot be a third of {whole}; give it a value")
 
@@ -569,7 +569,7 @@ class _Reader:
         )
 
     def _set_by(self, path: _Path, keys: tuple[str, ...], one: object) -> Mapping[str, _Value]:
-        """What a value of a vendor's name sets: the same of all ``keys``, or by key those that it has an effect on."""
+        """Return the settings of a value of a vendor's name: the same for all ``keys``, or by key."""
         by_key = one if isinstance(one, dict) else dict.fromkeys(keys, one)
         if alien := sorted(by_key.keys() - set(keys)):
             raise self.document.error(path, f"a value sets {' and '.join(keys)}, and {alien[0]} is none of them")

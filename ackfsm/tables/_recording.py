@@ -39,7 +39,7 @@ class Side(StrEnum):
 
 
 class Of(StrEnum):
-    """What a line tells of."""
+    """The subject of a line."""
 
     NAMED = "named"
     HOLDER = "holder"
@@ -81,14 +81,14 @@ class Certainty(IntEnum):
 
 
 class Only(StrEnum):
-    """What a sign is for, where it is not for both."""
+    """The only use of a sign, where it is not for both."""
 
     WRITTEN = "written"
     DRAWN = "drawn"
 
 
 class Fact(StrEnum):
-    """What the lines of a message tell beside their signs."""
+    """The facts of a message beside its signs."""
 
     SENT_PLAINLY = "sent_plainly"
     """It was sent outside transactions, and consumed in one."""
@@ -139,7 +139,7 @@ class Reason:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SignRow:
-    """One row: what a line tells of a message.
+    """One row of the recording table: the events of a message that a line tells.
 
     Attributes:
         name: of the sign, for people.
@@ -213,7 +213,7 @@ class SignRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recording:
-    """What a recorder writes, and what a line tells.
+    """The recording table: the lines of a recorder, and the events that a line tells.
 
     Attributes:
         signs: the rows by name, in the order of the table, which is that of their codes.

@@ -164,7 +164,7 @@ class Specification:
         return Configuration(**values)
 
     def varied(self, configuration: Configuration, **own: object) -> Configuration:
-        """``configuration`` with other values for some settings; what has its default as before has it as it is then.
+        """Return ``configuration`` with other values for some settings; defaults follow them.
 
         ``own`` are values of the vocabulary by key.  Nothing is refused, since single messages may differ in a way that
         no system is configured in as a whole.
@@ -229,7 +229,7 @@ class Specification:
         return {alias: value}
 
     def url_settings(self, profile: str, url: str) -> tuple[dict[str, str], tuple[str, ...]]:
-        """What a connection URL sets, by the vendor's names, and its parameters that these tables do not know.
+        """Return the settings of a connection URL, by the vendor's names, and its unknown parameters.
 
         Raises :class:`InputError` for what is no URL, for a parameter that stands in it twice, and for one that is
         another system's.

@@ -23,7 +23,7 @@ class Rule:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ByteCount:
-    """What a system counts in bytes.
+    """A size that a system counts in bytes.
 
     Attributes:
         name: as the vendor writes it.

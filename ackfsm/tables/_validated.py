@@ -1,4 +1,4 @@
-"""A cache of which tables are valid, and of what was read of those that ship: both take longer than to look it up."""
+"""A cache of valid tables, and of the shipped ones as they were read: reading takes longer than a look-up."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def kept(stamp: Path) -> Specification | None:
 
 
 def keep(stamp: Path, specification: Specification) -> None:
-    """Keep what was read of the tables of ``stamp``, in place of what an earlier version of this installation read."""
+    """Keep the specification read from the tables of ``stamp``, in place of an earlier version of this installation."""
     out = io.BytesIO()
     _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(specification)
     with contextlib.suppress(terms.AckfsmError, OSError):

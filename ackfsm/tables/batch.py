@@ -205,7 +205,7 @@ class ProcessPool:
     def in_order(
         self, function: Callable[[_Argument], _Result], arguments: Iterable[_Argument], ahead: int
     ) -> Iterator[_Result]:
-        """The results in the order of the arguments, of which so many are taken ``ahead`` of the result that is given.
+        """Yield the results in the order of the arguments; so many of them are taken ``ahead`` of a result.
 
         Raises as :meth:`__call__`, and what ``arguments`` raises.
         """

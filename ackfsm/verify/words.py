@@ -118,7 +118,7 @@ def clauses(told: Sequence[str]) -> str:
 
 
 def kind_of(anomaly: Anomaly) -> str:
-    """What has it: a message, or a transaction."""
+    """Return the kind of case of an anomaly: a message, or a transaction."""
     return "transaction" if anomaly is Anomaly.TORN_TRANSACTION else "message"
 
 
@@ -143,7 +143,7 @@ def undrained(queues: Sequence[str]) -> str:
 
 
 def cannot_show(names: Collection[str]) -> str:
-    """Why something is unknown that needs what has these ``names``, at least one; a clause."""
+    """Return the reason for an unknown that needs events with these ``names``, at least one; a clause."""
     told = [f"`{name}`" for name in names]
     if len(told) > _SHOWN:
         told = [*told[: _SHOWN - 1], f"{len(told) - _SHOWN + 1} more"]
@@ -151,7 +151,7 @@ def cannot_show(names: Collection[str]) -> str:
 
 
 def not_seen_to_end(event: str) -> str:
-    """Why nobody knows which fault explains what, where the source cannot show its repair."""
+    """Return the reason why no fault explains a case, where the source cannot show its repair."""
     return f"{cannot_show([event])}, so nobody knows when a fault ended, and what it explains"
 
 
@@ -161,7 +161,7 @@ def not_checked(count: int, why: str) -> str:
 
 
 def unknown(anomalies: Sequence[str], why: str) -> str:
-    """That nobody knows how many have these anomalies."""
+    """Return the sentence that the counts of these anomalies are unknown."""
     return f"{in_words(anomalies)} {'is' if len(anomalies) == 1 else 'are'} unknown: {why}"
 
 

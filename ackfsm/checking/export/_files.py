@@ -16,7 +16,7 @@ __all__ = ["Format", "files"]
 
 
 class Format(StrEnum):
-    """What a system can be exported as."""
+    """The form of an exported system."""
 
     PROMELA = "promela"
     TLA = "tla"

@@ -1,4 +1,4 @@
-"""A run of the model as a history in format 1: what a recorder beside such a system would have written."""
+"""A run of the model as a history in format 1, as a recorder beside such a system would write it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class _Recorder:
         self._sent: set[str] = set()
 
     def lines(self, step: Step) -> Iterator[dict[str, Any]]:
-        """What the step leaves."""
+        """Yield the lines that the step leaves."""
         event, consumer = self._events[step.event.name], step.event.consumer or 1
         told = self._recording.line_of(event.name)
         if told is not None:
@@ -150,7 +150,7 @@ class _Recorder:
         }
 
     def stuck(self, messages: int) -> Iterator[dict[str, Any]]:
-        """The calls that wait, those among them that never began to send, and what is left in the queue."""
+        """Yield the calls that wait, the ones that never began to send, and the rest in the queue."""
         left = [instance for instance, state in self._stuck.values() if state in instance.marked_at_rest]
         for instance in left:
             name = instance.fsm.name

@@ -12,7 +12,7 @@ __all__ = ["network_json"]
 
 
 def network_json(network: Network) -> str:
-    """``network`` as JSON text: machines, events with the rows of every participant, and what is an anomaly."""
+    """Return ``network`` as JSON text: machines, events with the rows of every participant, and anomalies."""
     written = model(network)
     document = {
         "ackfsm_network": 1,

@@ -15,7 +15,7 @@ __all__ = ["Action", "Marks", "Model", "Names", "Part", "Property", "Variable", 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Variable:
-    """The state of one machine; ``states`` are those that it may reach, in the order of its table.
+    """The state of one machine; ``states`` are its reachable ones, in the order of its table.
 
     ``kind`` is what machines of the same table share: ``entry`` of ``entry_m1`` and ``entry_m2``.
     """
@@ -56,7 +56,7 @@ class Part:
         return {state: target for state, target in self.after.items() if state != target}
 
     def reasons(self) -> Iterator[str]:
-        """Why: a line for every reason that rows give, with the states that they speak of; none for what is ignored."""
+        """Yield a line for every reason of the rows, with its states; none for ignored events."""
         lines: dict[tuple[str, str], list[str]] = {}
         for row in self.rows:
             if row.target != row.state or (row.kind is RowKind.TO and self.refusing):
@@ -81,7 +81,7 @@ Marks = tuple[tuple[Variable, tuple[str, ...]], ...]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Property:
-    """One anomaly: the states that are one always, and those that are one when the system is at rest."""
+    """One anomaly: the states that are marked always, and the states that are marked at rest."""
 
     name: str
     always: Marks
@@ -114,7 +114,7 @@ class Names:
 
 
 def model(network: Network, reserved: Collection[str] = ()) -> Model:
-    """Trim ``network`` and name what is left; no name is one of ``reserved``."""
+    """Trim ``network`` and name the rest; no name is one of ``reserved``."""
     sliced, names = slice_network(network), Names(reserved)
     variables = tuple(
         Variable(names.new(_words(i, i.label)), _words(i, i.fsm.name), tuple(i.fsm.states), i.fsm.initial, i)

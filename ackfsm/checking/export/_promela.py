@@ -129,7 +129,7 @@ class _Writing:
 
 
 def _counts(place: tuple[str, str]) -> bool:
-    """Whether a state is a number, as those of counters are."""
+    """Return whether a state is a number, as the states of counters are."""
     return place[1].isdecimal()
 
 

@@ -22,7 +22,7 @@ Each event is the external event that the comment of its machine names; it has n
 
 
 def scxml(network: Network) -> str:
-    """``network`` as an SCXML document (W3C, 1.0) with the ECMAScript data model, of which it uses ``In()`` alone."""
+    """Return ``network`` as an SCXML document (W3C, 1.0), with the ECMAScript data model for ``In()`` alone."""
     written = model(network, {"system"})
     root = _Writing(written).root()
     ET.indent(root)

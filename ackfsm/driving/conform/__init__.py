@@ -1,4 +1,4 @@
-"""Drive somebody's broker through every mode it claims under every fault it can take, and judge what it did."""
+"""Drive somebody's broker through every mode it claims under every fault it can take, and judge the runs."""
 
 from ackfsm.driving.conform._adapter import (
     AckOutcome,

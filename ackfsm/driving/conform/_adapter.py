@@ -57,7 +57,7 @@ class CommitOutcome(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message as it was handed to the application; ``delivery_count`` is ``None`` where nobody counts."""
+    """A message as it was handed to the application; ``delivery_count`` is ``None`` where it is not counted."""
 
     message: str
     redelivered: bool = False
@@ -99,11 +99,11 @@ class Adapter(abc.ABC):
 
     @abc.abstractmethod
     def claims(self) -> Claims:
-        """What the implementation claims; asked once."""
+        """Return the claims of the implementation; asked once."""
 
     @abc.abstractmethod
     def begin(self, mode: Mode, queue: str) -> None:
-        """A new run in this mode: a broker that runs, an empty ``queue``, no client.  What was before is over."""
+        """Begin a run in this mode: a running broker, an empty ``queue``, no client.  The run before is over."""
 
     @abc.abstractmethod
     def send(self, client: str, queue: str, message: str, during: Strike | None = None) -> SendOutcome:
@@ -127,17 +127,17 @@ class Adapter(abc.ABC):
         raise _lacks("done", client)
 
     def acknowledge(self, client: str, message: str, during: Strike | None = None) -> AckOutcome:
-        """The application acknowledges ``message``, and with it what the mode covers."""
+        """The application acknowledges ``message``, and with it the others that the mode covers."""
         del message, during
         raise _lacks("acknowledge", client)
 
     def commit(self, client: str, during: Strike | None = None) -> CommitOutcome:
-        """Commit what the client has sent or received."""
+        """Commit the sends or deliveries of the client."""
         del during
         raise _lacks("commit", client)
 
     def rollback(self, client: str) -> None:
-        """Undo what the client has sent or received since its last commit."""
+        """Undo the sends or deliveries of the client since its last commit."""
         raise _lacks("rollback", client)
 
     def recover(self, client: str) -> None:
@@ -158,7 +158,7 @@ class Adapter(abc.ABC):
         raise _lacks(f"fault {fault}", "it")
 
     def restart(self) -> None:
-        """Start the broker again on what is left of its storage."""
+        """Start the broker again on the rest of its storage."""
         raise _lacks("restart", "it")
 
     def end(self) -> None:

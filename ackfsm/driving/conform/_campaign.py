@@ -1,4 +1,4 @@
-"""Every claimed mode under every claimed fault: draw programs, perform them, judge what was recorded."""
+"""Every claimed mode under every claimed fault: draw programs, perform them, judge their histories."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _check_operations(claims: Claims) -> None:
 
 
 def acknowledged_by_application(mode: AckMode) -> bool:
-    """Whether the application has to acknowledge what it was handed."""
+    """Return whether the application has to acknowledge its deliveries."""
     return mode in _BY_APPLICATION
 
 

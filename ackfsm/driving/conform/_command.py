@@ -98,7 +98,7 @@ class Command(Adapter):
         self.end()
 
     def _listen(self, errors: IO[bytes]) -> None:
-        """Keep the end of what the command says on standard error, so that it never waits for a reader."""
+        """Keep the end of the command's standard error, so that the command never waits for a reader."""
         with errors:
             while piece := errors.read(4_096):
                 self._tail = (self._tail + piece)[-_TAIL:]

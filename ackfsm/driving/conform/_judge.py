@@ -49,7 +49,7 @@ class Judge:
     """Judges histories; it has a folder for them as long as it is open."""
 
     def __init__(self, claimed: Claimed) -> None:
-        """By the configurations of what is ``claimed``."""
+        """Judge by the configurations of ``claimed``."""
         self._claimed = claimed
         self._folder = tempfile.TemporaryDirectory(prefix="ackfsm-conform-")
 
@@ -62,7 +62,7 @@ class Judge:
         self._folder.cleanup()
 
     def judge(self, performed: Performed, mode: Mode, note: str) -> Judgement:
-        """The verdict on what was recorded; ``note`` goes into the header of the history."""
+        """Return the verdict on a performed run; ``note`` goes into the header of the history."""
         configuration = self._claimed.configurations[mode]
         history = performed.recorder.history(configuration, note)
         path = Path(self._folder.name) / "history.jsonl"

@@ -1,4 +1,4 @@
-"""Programs: what the clients of one run do, drawn from a seed, and what is left when a part of one is left out."""
+"""Programs: the acts of the clients of one run, drawn from a seed, and the rest if a part is left out."""
 
 from __future__ import annotations
 

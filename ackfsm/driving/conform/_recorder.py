@@ -1,4 +1,4 @@
-"""Writes down what the clients did, as a history of format 1."""
+"""Writes down the acts of the clients, as a history of format 1."""
 
 from __future__ import annotations
 

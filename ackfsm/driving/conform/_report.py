@@ -18,7 +18,7 @@ NO_FAULT = "none"
 
 
 class Status(StrEnum):
-    """What is known of one mode under one fault."""
+    """The answer for one mode under one fault."""
 
     OK = "ok"
     VIOLATION = "violation"
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A violation: of which run, why, and the smallest program that was found to show it too.
+    """A violation: its run, the reason, and the smallest program that was found to show it too.
 
     ``history`` and ``small`` are the files with their histories, ``None`` where none are kept.
     """
@@ -153,7 +153,7 @@ class Report:
         }
 
     def __str__(self) -> str:
-        """The verdict and what speaks against a pass, a line each: what a failing test shows."""
+        """Return the verdict and the reasons against a pass, a line each, for a failing test."""
         lines = [f"{self.claims.name}: {self.verdict}", *([] if self.stopped is None else [str(self.stopped)])]
         for cell in (*self.of(Status.VIOLATION), *self.of(Status.UNKNOWN)):
             if not cell.reached:

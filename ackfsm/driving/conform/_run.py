@@ -1,4 +1,4 @@
-"""Perform one program on an adapter: every call and its answer is recorded, and what the faults took hold of."""
+"""Perform one program on an adapter: every call and its answer is recorded, and the effects of the faults."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _GONE = (ClientClosedError, BrokerDownError)
 
 
 class _Client:
-    """What is known of a client that lives."""
+    """The state of a client that lives."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -82,7 +82,7 @@ class _Client:
         self.link_lost = False
 
     def give_back(self) -> None:
-        """What it has not acknowledged comes again."""
+        """Its unacknowledged messages come again."""
         self.given_back.update(self.held)
         self.held.clear()
 
@@ -566,7 +566,7 @@ class _Run:
         self.spared(f"{fault}: the broker answered while it was to be down")
 
     def see_dead(self, fault: Fault, client: _Client) -> None:
-        """What is dead answers nothing."""
+        """Check that a dead client or broker answers nothing."""
         try:
             if fault is Fault.CONSUMER_CRASH:
                 self.adapter.receive(client.name, QUEUE, 0.0)
@@ -583,7 +583,7 @@ class _Run:
     # The end
 
     def drain(self) -> None:
-        """Everybody ends, and a new consumer takes what is left, until the queue says that it is empty."""
+        """End all clients, and let a new consumer take the rest, until the queue says that it is empty."""
         for client in self.clients():
             if Operation.CLOSE in self.has:
                 self.close(client)

@@ -16,7 +16,7 @@ __all__ = ["serve"]
 
 
 def serve(adapter: Adapter, requests: BinaryIO | None = None, answers: BinaryIO | None = None) -> None:
-    """Answer requests, a line each, until there are no more; by default those of standard input, on standard output.
+    """Answer requests, a line each, until there are no more; by default from standard input, on standard output.
 
     Whatever else is printed must go to standard error.  Raises what the adapter raises beside
     :class:`ClientClosedError` and :class:`BrokerDownError`, and :class:`ackfsm.terms.InputError` for a line that is no

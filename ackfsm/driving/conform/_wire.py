@@ -1,4 +1,4 @@
-"""The line protocol: what a request and its answer look like, and what is wrong with an answer that is neither."""
+"""The line protocol: the forms of a request and its answer, and the defect of an answer in another form."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _word(kind: type[_Word], name: str, value: object) -> _Word:
 
 
 def delivery_of(answer: Answer) -> Delivery | None:
-    """The message of the answer to ``receive``.  Raises :class:`InputError` for what is none."""
+    """Return the message of the answer to ``receive``.  Raises :class:`InputError` for another form."""
     given = fields_of(answer, ["message"], ["redelivered", "delivery_count"])
     message, redelivered, count = given["message"], given.get("redelivered", False), given.get("delivery_count")
     if message is None:
@@ -104,7 +104,7 @@ def delivery_of(answer: Answer) -> Delivery | None:
 
 
 def depth_of(answer: Answer) -> Depth:
-    """What the answer to ``depth`` says.  Raises :class:`InputError` for what are no numbers."""
+    """Return the answer to ``depth``.  Raises :class:`InputError` if its values are no numbers."""
     given = fields_of(answer, ["ready", "unacknowledged"])
     return Depth(_number("ready", given["ready"]), _number("unacknowledged", given["unacknowledged"]))
 
@@ -144,7 +144,7 @@ def claims_json(claims: Claims) -> dict[str, object]:
 
 
 def claims_of(answer: Answer) -> Claims:
-    """What the answer to ``hello`` claims.  Raises :class:`InputError` for what cannot be claimed."""
+    """Return the claims in the answer to ``hello``.  Raises :class:`InputError` for impossible ones."""
     if "protocol" in answer and answer["protocol"] != PROTOCOL:
         raise InputError(f"it speaks protocol {_json(answer['protocol'])}; this ackfsm speaks {PROTOCOL}")
     given = fields_of(answer, _CLAIMS, _MORE)

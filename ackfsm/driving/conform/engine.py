@@ -48,7 +48,7 @@ _STOPS: Final = {Fault.BROKER_CRASH: "crash", Fault.BROKER_KILL: "kill", Fault.J
 
 
 class _Client:
-    """A connection with its session, and what it sends or consumes with."""
+    """A connection with its session, and its producer or consumer."""
 
     def __init__(self, connection: Connection, session: Session) -> None:
         self.connection, self.session = connection, session

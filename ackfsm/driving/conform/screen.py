@@ -24,7 +24,7 @@ _OF_STATUS = {Status.OK: "green", Status.VIOLATION: "bold red", Status.UNKNOWN: 
 
 
 def conform_screen(report: Report) -> RenderableType:
-    """The answer, what was driven and how much, each mode with its faults, and the first violation."""
+    """Return the answer, the target and its limits, each mode with its faults, and the first violation."""
     screen = Group(
         hanging(_answer(report), _STYLE[report.verdict]), "", _heading(report), *_modes(report), *_first(report)
     )
@@ -91,7 +91,7 @@ def _faults(cells: Sequence[Cell]) -> Iterator[RenderableType]:
 
 
 def _sentences(status: Status, cells: Sequence[Cell]) -> list[str]:
-    """One for each violation, one for each reason of what is unknown, one for all others."""
+    """Return one sentence for each violation, one for each reason of an unknown, one for all others."""
     if status is Status.VIOLATION:
         return [_told(cell) for cell in cells]
     if status is not Status.UNKNOWN:
@@ -118,7 +118,7 @@ def _reason(cell: Cell) -> str:
 
 
 def _first(report: Report) -> Iterator[RenderableType]:
-    """The first violation, as the smallest program that shows it, and what to type next."""
+    """Yield the first violation, as the smallest program that shows it, and the next command."""
     cell = next(report.of(Status.VIOLATION), None)
     if cell is None or cell.failure is None:
         return
@@ -128,7 +128,7 @@ def _first(report: Report) -> Iterator[RenderableType]:
 
 
 def _next(report: Report) -> Iterator[RenderableType]:
-    """What to type next; its path is not broken, so that it can be copied."""
+    """Yield the next command; its path is not broken, so that it can be copied."""
     cell = next(report.of(Status.VIOLATION), None)
     if cell is not None and cell.failure is not None and cell.failure.small is not None:
         own = report.claims.profile if report.claims.profile.endswith((".yaml", ".yml")) else ""

@@ -136,7 +136,7 @@ def ackfsm_broker(request: pytest.FixtureRequest, _ackfsm_tables: Broker) -> Ite
 
 @pytest.fixture
 def ackfsm(request: pytest.FixtureRequest, ackfsm_broker: Broker) -> Trial:
-    """The harness of an application: ``send`` to it, ``run`` it, report what it has ``processed``."""
+    """Return the harness of an application: ``send`` to it, ``run`` it, report its ``processed`` messages."""
     if any(importlib.util.find_spec(name) is None for name in ("numpy", "pyarrow")):
         pytest.fail(
             "the fixture ackfsm verifies what happened, with pyarrow: pip install 'ackfsm[verify]'", pytrace=False
@@ -169,7 +169,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _selection(item: pytest.Item) -> PointSelection | str:
-    """The selection of the marker, or what is wrong with it; ``""`` without one."""
+    """Return the selection of the marker, or its mistake; ``""`` without one."""
     mark = item.get_closest_marker(_FAULTS)
     if mark is None:
         return ""

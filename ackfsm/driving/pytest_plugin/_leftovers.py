@@ -47,7 +47,7 @@ def messages_left(
 def _sentence(
     name: str, length: int, senders: Collection[str], consumed: Collection[str], known: set[str]
 ) -> Iterator[str]:
-    """What is left in a queue, and the remedy; ``known`` are the names of which it may be a misspelling."""
+    """Yield the rest in a queue, and the remedy; ``known`` has names that it may be a misspelling of."""
     queue = quoted(name, _SHOWN)
     count, are = (f"{length:,} messages", "are") if length > 1 else ("1 message", "is")
     yield f"{count} that {' and '.join(senders)} sent to {queue} {are} left:"

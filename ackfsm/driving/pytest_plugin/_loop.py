@@ -140,7 +140,7 @@ class _Selector(selectors.DefaultSelector):
         self._instead = instead
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """What is ready; a loop passes no time-out if nothing is scheduled."""
+        """Return the ready files; a loop passes no time-out if nothing is scheduled."""
         if timeout is None and len(self.get_map()) <= _SELF_PIPE and self._instead():
             return []
         return super().select(timeout)
@@ -180,7 +180,7 @@ class _ProcessTask(Coroutine[Any, Any, Any]):
 
 
 def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report the exceptions of tasks that are not awaited, except those that end the process."""
+    """Report the exceptions of tasks that are not awaited, except the ones that end the process."""
     if not isinstance(context.get("exception"), ProcessCrashed | Endless):
         loop.default_exception_handler(context)
 

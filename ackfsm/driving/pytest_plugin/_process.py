@@ -104,7 +104,7 @@ class Process:
         proxy.target = cast("Proxy", self.connect_tasks()).target
 
     def close(self) -> None:
-        """Close what the application left open when it returned."""
+        """Close the connections that the application left open when it returned."""
         for connection in self._connections:
             connection.close()
 

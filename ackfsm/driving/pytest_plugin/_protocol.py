@@ -79,7 +79,7 @@ def _run(item: pytest.Item, fault_run: FaultRun) -> list[pytest.TestReport]:
 def _tear_down(
     item: pytest.Item, nextitem: pytest.Item | None, reports: list[pytest.TestReport]
 ) -> list[pytest.TestReport]:
-    """Tear down what the next item does not need; if that fails, it is the report of the teardown."""
+    """Tear down the fixtures that the next item does not need; a failure is the report of the teardown."""
     state = item.session._setupstate  # noqa: SLF001 - pytest has no other way to it
     call = pytest.CallInfo.from_call(lambda: state.teardown_exact(nextitem), when="teardown")
     if call.excinfo is None:

@@ -218,7 +218,7 @@ class Trial:
             self._process.check()
 
     def receive_all(self, queue: str) -> list[Message]:
-        """Receive all messages of ``queue`` outside the application and without faults: what it has sent to others."""
+        """Return all messages of ``queue``, received outside the application and without faults."""
         self._collected.add(queue)
         self.broker.use_in_this_thread()
         taken = []

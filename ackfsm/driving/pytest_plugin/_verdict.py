@@ -1,4 +1,4 @@
-"""Verify the history of a run, and report what the test does not allow."""
+"""Verify the history of a run, and report the anomalies that the test does not allow."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _folder() -> Iterator[Path]:
 
 
 def _lines(trial: Trial) -> Iterator[str]:
-    """The lines of the history, without those of dead processes and, if the application reports, implied processing.
+    """Yield the lines of the history, without dead processes and, if the application reports, implied processing.
 
     What befell a process is no line of its own.  A call that could never return ended with the process that made it.
     """

@@ -98,7 +98,7 @@ class LazyProduct(Generic[_Facts]):
             yield i, self.fsms[i].rows[names[i], ref]
 
     def refused_and_moved(self, names: tuple[str, ...]) -> tuple[int, int]:
-        """The signals that some machine refuses in these states, and those that move one, as sets of bits."""
+        """Return the signals that a machine refuses in these states, and the moving ones, as bits."""
         refused = moved = 0
         for i, (known, name) in enumerate(zip(self._refused_and_moved, names, strict=True)):
             answer = known.get(name)
@@ -133,7 +133,7 @@ class LazyProduct(Generic[_Facts]):
         return self.local_states[state][self._positions[machine]]
 
     def with_states(self, state: int, **states: str) -> int:
-        """``state`` with other states of some machines: for what a broker finds when it starts, without an event."""
+        """Return ``state`` with other states of some machines, as a starting broker finds them."""
         pairs = zip(self.fsms, self.local_states[state], strict=True)
         return self.intern(tuple(states.get(fsm.name, name) for fsm, name in pairs))
 

@@ -62,7 +62,7 @@ class DeadLetters:
         return message.queue.name == self.name and copy.binding.sender is None and _QUEUE in message.headers
 
     def pending(self) -> list[Sent]:
-        """Those that will be in the dead-letter queue after the next sync of the journal."""
+        """Return the messages that the next sync of the journal adds to the dead-letter queue."""
         return [letter for _, letter in self._pending.values()]
 
     def recovered_keys(self, live: Mapping[int, Live]) -> set[int]:

@@ -1,4 +1,4 @@
-"""Dispatch what is ready in a queue to the consumers that have credit."""
+"""Dispatch the ready messages of a queue to the consumers that have credit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Dispatcher"]
 
 
 class _Loop(Protocol):
-    """What the dispatcher needs of the run loop."""
+    """The part of the run loop that the dispatcher needs."""
 
     stepper: Stepper
     macro_steps: MacroSteps
@@ -95,7 +95,7 @@ class Dispatcher:
             self._loop.schedule_dispatch(queue)
 
     def dispatch_ready(self, queue: Queue) -> bool:
-        """Dispatch what is ready to consumers that have credit; whether anything was dispatched."""
+        """Dispatch ready messages to consumers that have credit; return whether there were any."""
         sent = False
         while (first := queue.ready.first()) is not None and (receiver := self._next_consumer(queue)) is not None:
             onward = self._links.binding_from(receiver, first.binding)

@@ -37,7 +37,7 @@ _LOST_WITH_LINK = frozenset({ConsumerTransaction.OPEN, ConsumerTransaction.FAILE
 
 
 class EventEffects:
-    """Registers what is done after events, and when a machine comes to a state."""
+    """Registers the effects of events, and of machines that come to a state."""
 
     def __init__(self, loop: RunLoop, queues: Queues, dead_letters: DeadLetters, outages: Outages, host: Host) -> None:
         self._loop = loop
@@ -129,7 +129,7 @@ class EventEffects:
         return resolved
 
     def _unless_it_completes_later(self, effect: Callable[[Copy], None]) -> Callable[[Copy], None]:
-        """What is sent in a transaction has its outcome at once, unless its callback waits for the broker.
+        """Return an effect that gives a send in a transaction its outcome, but for late callbacks.
 
         That is asked of its configuration and not of its state, which may be a later one by now.
         """
@@ -225,13 +225,13 @@ class EventEffects:
         return ended
 
     def _deliveries_requeued(self, link: Link) -> None:
-        """A consumer may have credit again, and begins to count what it hands over."""
+        """A consumer may have credit again, and begins to count its deliveries."""
         if isinstance(link, ReceiverLink):
             link.begin_anew()
             self._dispatcher.notify(link.queue)
 
     def _reconnected(self, link: Link) -> None:
-        """A receiver is connected again: what it had of a transaction that is over is not of the next."""
+        """A receiver is connected again: its messages of a finished transaction are not of the next."""
         self._outages.over(link)
         self._deliveries_requeued(link)
         self._loop.callbacks.append(lambda: self._roll_back_unless_open(link))
@@ -255,7 +255,7 @@ class EventEffects:
         return gone
 
     def _work_lost(self, link: Link) -> None:
-        """A connection is gone, and with it what a transaction had acknowledged there."""
+        """A connection is gone, and with it the acknowledgements of a transaction there."""
         for each in self._stepper.links if link is self._stepper.broker else (link,):
             if isinstance(each, ReceiverLink):
                 group = each.groups[Role.CONSUMER]

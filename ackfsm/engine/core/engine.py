@@ -149,7 +149,7 @@ class Engine:
         return [copy for copy in dispatched if not copy.is_with_consumer()]
 
     def queues_of_applications(self) -> list[Queue]:
-        """All queues but the dead-letter queue, of which a history does not tell."""
+        """Return all queues but the dead-letter queue, which has no lines in a history."""
         return [queue for queue in self.queues.by_name.values() if queue.name != self.dead_letters.name]
 
     def depth(self, queue: Queue) -> tuple[int, int] | None:

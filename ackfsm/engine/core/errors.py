@@ -26,7 +26,7 @@ class IllegalStateException(JMSException):
 
 
 class OutcomeUnknown(JMSException):
-    """The call failed and nobody knows what the broker did (JMS 3.1, 7.3.2): a send, an acknowledgement or a commit."""
+    """The call failed with unknown outcome (JMS 3.1, 7.3.2): a send, an acknowledgement or a commit."""
 
 
 class MessageFormatException(JMSException):
@@ -42,7 +42,7 @@ class TransactionRolledBackException(JMSException):
 
 
 class BrokerStopped(JMSException):
-    """The broker is down and nobody is there to start it again."""
+    """The broker is down and is not started again."""
 
 
 class Stuck(JMSException):
@@ -50,4 +50,4 @@ class Stuck(JMSException):
 
 
 class JournalInconsistent(AckfsmError):  # noqa: N818 - what the journal is found to be
-    """The journal has lost what was on stable storage, or has kept what was removed."""
+    """The journal has lost a synced entry, or has kept a removed one."""

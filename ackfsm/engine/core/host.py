@@ -46,7 +46,7 @@ class ConsumerHost(Protocol):
 
 
 class Host(Protocol):
-    """The broker of which this is the core."""
+    """The broker around this core."""
 
     @property
     def history(self) -> object:
@@ -59,7 +59,7 @@ class Host(Protocol):
         """A sync of the journal has failed: stop the broker, unless it is down."""
 
     def flush_lazy_acks(self) -> bool:
-        """Acknowledge what is acknowledged lazily; whether there was anything."""
+        """Send the lazy acknowledgements; return whether there were any."""
 
     def repair(self) -> bool:
         """Start the broker or make a connection again, if one is down; whether that was done."""

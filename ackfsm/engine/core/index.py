@@ -67,11 +67,11 @@ class CopyIndex(Generic[_Member]):
 
     @property
     def stored_keys(self) -> int:
-        """How many keys are stored, those of copies that have left included."""
+        """Return how many keys are stored, departed copies included."""
         return len(self.members) + len(self.ordered or ()) + len(self._out_of_order)
 
     def _sorted(self) -> deque[int]:
-        """The keys, the first of which is there."""
+        """Return the keys, ascending; the first one is present."""
         members, ordered = self.members, self.ordered
         if ordered is None:
             ordered = self.ordered = deque(sorted(members))
@@ -137,7 +137,7 @@ class CopyIndex(Generic[_Member]):
 
 
 def _is_before(one: _Keyed, other: _Keyed) -> bool:
-    """Whether ``one`` comes first in the order of delivery, which is that of sending but for what has come again."""
+    """Return whether ``one`` comes first in the order of delivery: the order of sending, but for redeliveries."""
     return (one.place or one.key << PLACE_BITS) < (other.place or other.key << PLACE_BITS)
 
 

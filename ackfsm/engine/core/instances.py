@@ -46,7 +46,7 @@ Body: TypeAlias = bytes | str | Mapping[str, MapValue]
 
 
 class Outcome(enum.StrEnum):
-    """What the producer knows of a send; one in a transaction counts if ``commit()`` returns."""
+    """The outcome of a send as the producer knows it; one in a transaction counts if ``commit()`` returns."""
 
     OPEN = "open"
     CONFIRMED = "confirmed"
@@ -84,7 +84,7 @@ class MachineGroup:
 
     @property
     def facts(self) -> StateFacts:
-        """What the tables say of the present state."""
+        """Return the facts of the tables about the present state."""
         return self.automaton.facts[self.state]
 
 
@@ -165,7 +165,7 @@ class SessionLinks:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class SessionEnd:
-    """What a link is an end of: the session, and the configuration on which the rows of its machines depend.
+    """The session of a link, with the configuration of its machines' rows.
 
     Attributes:
         links: all links of the session.
@@ -183,7 +183,7 @@ class SessionEnd:
 
 
 class SessionLink(Link):
-    """A link of a session; the attributes are those of its :class:`SessionEnd`."""
+    """A link of a session; the attributes are the same as of its :class:`SessionEnd`."""
 
     __slots__ = ("configuration", "process", "session")
 
@@ -249,7 +249,7 @@ class ReceiverLink(SessionLink):
         self._last_key = self._came_again = 0
 
     def hand_over(self, copy: Copy) -> None:
-        """``copy`` is handed over: behind all that were before, also behind those that were sent later."""
+        """Put ``copy`` behind all deliveries before it, also behind messages that were sent later."""
         if copy.key > self._last_key:
             self._last_key, copy.place = copy.key, 0
             return

@@ -168,7 +168,7 @@ class JournalAdapter:
         return self.journal
 
     def recover(self, copies: list[Copy], dead_letters: Callable[[Mapping[int, Live]], set[int]]) -> None:
-        """Read the journal: the tables say what may be found, the journal what is.
+        """Read the journal: the tables say what may be found there.
 
         ``dead_letters`` are the keys of those whose move to the dead-letter queue it has.  Raises
         :class:`JournalInconsistent` if it has something that the tables exclude.
@@ -186,7 +186,7 @@ class JournalAdapter:
             raise BrokerStopped(f"{self.open_error}; call restart() again when there is a sound disk with room")
 
     def _resolve_commits(self, link: Link, copies: list[Copy], live: Mapping[int, Live]) -> None:
-        """Whether a commit that was not synced is in the journal: what it committed tells."""
+        """Decide for each unsynced commit whether the journal has it, from the messages that it committed."""
         for group in link.groups.values():
             enabled = {event.name: event for event in group.facts.enabled if event.agent == Agent.RECOVERY}
             for commit in self._records.values():

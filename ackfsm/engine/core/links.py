@@ -85,7 +85,7 @@ class Links:
         return found
 
     def binding_from(self, receiver: ReceiverLink, before: Binding) -> Binding:
-        """The binding of what is dispatched to ``receiver`` and had the binding ``before``."""
+        """Return the binding of copies that are dispatched to ``receiver`` and had the binding ``before``."""
         found = receiver.bindings.get(before)
         if found is None:
             if len(receiver.bindings) >= _MOST_BINDINGS:

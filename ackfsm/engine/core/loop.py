@@ -35,7 +35,7 @@ def _pass_time() -> None:
 
 
 class RunLoop:
-    """Performs what is to be done: for copies that others have moved, for links, for queues, for the disk.
+    """Performs the steps that are due: for copies that others have moved, for links, queues and the disk.
 
     ``runs_immediately`` says whether anything follows at once.
     """
@@ -146,7 +146,7 @@ class RunLoop:
         return bool(self._executing)
 
     def finish_executing(self) -> None:
-        """Execute what is left of a commit, so that a fault during it finds all of it executed."""
+        """Execute the rest of a commit, so that a fault during it finds all of it executed."""
         while self._executing:
             event, link = self._executing.popleft()
             self.stepper.perform_link_event(event, link)
@@ -185,7 +185,7 @@ class RunLoop:
             yield self._block
 
     def _line_up(self, copy: Copy) -> None:
-        """The frames of ``copy`` travel behind those that were sent before, and behind those that it covers."""
+        """Put the frames of ``copy`` behind the frames sent before, and behind the copies that it covers."""
         for each in sorted({**self.stepper.moved, copy: None}, key=lambda moved: moved.key):
             frames = (event for event in each.facts.enabled if event.agent in FRAMES)
             self._frame_order.update(
@@ -208,7 +208,7 @@ class RunLoop:
                     self._blocked_by.setdefault(other, {})[copy] = None
 
     def _unblock(self, copy: Copy) -> None:
-        """``copy`` has moved: those that it blocked, being behind it in an order of frames, may go on."""
+        """``copy`` has moved: the copies behind it in an order of frames may go on."""
         self.stepper.moved.update(self._blocked_by.pop(copy, {}))
 
     def _wake_sender(self, copy: Copy) -> None:
@@ -251,7 +251,7 @@ class RunLoop:
         self.schedule(at, arrives)
 
     def _read(self, event: BoundEvent, subject: Copy) -> bool:
-        """The broker reads a frame, and before it those of earlier messages that it covers: they are one frame."""
+        """Read a frame, and before it the frames of earlier messages that it covers: they are one frame."""
         while not self.perform(_arrival_event(event, subject), subject):
             if event.agent != Agent.CONSUMER_TO_BROKER or not event.broadcasts:
                 return False
@@ -354,7 +354,7 @@ class RunLoop:
             self.macro_steps.run(self._continue, copy)
 
     def retry(self) -> None:
-        """What was refused may be allowed now."""
+        """Try the refused events again, which may be allowed now."""
         self._retry = True
 
     def finish_subscription(self, queue: Queue) -> None:
@@ -404,7 +404,7 @@ class RunLoop:
         return self._next_timed() or self.flush() or self._timers() or self._idle()
 
     def _idle(self) -> bool:
-        """What is done when nothing else is: lazy acknowledgements; entries that nothing waits for; repairs."""
+        """Do the work for idle moments: lazy acknowledgements; entries without a waiting call; repairs."""
         if self._host.flush_lazy_acks():
             return True
         if self.journal.has_unsynced:
@@ -531,7 +531,7 @@ class RunLoop:
             self._sync_later()
 
     def finish_sync_notifications(self) -> None:
-        """The broker is about to die, perhaps while it notifies: perform first what the last sync stored."""
+        """Perform first the effects of the last sync: the broker is about to die."""
         self.finish_executing()
         copies, links = self._being_synced
         for copy, records in copies.items():
@@ -633,7 +633,7 @@ class RunLoop:
 
 
 def _is_open(copy: Copy) -> bool:
-    """Whether its sender still waits for its outcome, which comes before those of later copies."""
+    """Return whether its sender still waits for its outcome, which comes before the outcomes of later copies."""
     return copy.binding.sender is not None and copy.message.outcome is Outcome.OPEN
 
 
@@ -657,10 +657,10 @@ def _frame_link(event: BoundEvent, subject: Copy | Link) -> Scope | None:
 
 
 def _line(scope: Scope | None) -> object:
-    """What the frames of a link share with those of others: the connection of its session."""
+    """Return the order that the frames of a link share with others: the connection of its session."""
     return scope.session if isinstance(scope, SessionLink) else scope
 
 
 def _arrival_event(event: BoundEvent, copy: Copy) -> str:
-    """The event of a frame that has arrived: the broker may reject what a producer sends."""
+    """Return the event of a frame that has arrived: the broker may reject a producer's frame."""
     return Event.REJECTION if copy.reject and event.agent == Agent.PRODUCER_TO_BROKER else event.name

@@ -28,7 +28,7 @@ Step: TypeAlias = BoundEvent | Callable[[StateFacts], BoundEvent | None] | None
 
 
 class SyncPoint(Protocol):
-    """What a macro-step needs that waits for a sync within it."""
+    """The interface of a macro-step that waits for a sync within it."""
 
     def requires_mark(self, copy: Copy, onward: Binding) -> bool:
         """Whether the redelivered mark of ``copy`` has to be stored before it is dispatched by that binding."""
@@ -53,7 +53,7 @@ class FollowUp(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class StepRequest:
-    """What is to be performed: ``steps`` one after the other, each with what follows by ``followup``.
+    """A request: ``steps`` one after the other, each followed by ``followup``.
 
     With ``blocking`` the journal is synced then, if the call that sends the copy waits for that.
     With ``hand_off`` the copy is dispatched to a consumer in the end, if the tables allow it.
@@ -142,7 +142,7 @@ class BoundStep:
 
 
 class MacroSteps:
-    """Performs an event of a copy, and then those of some agents as long as the tables allow them."""
+    """Performs an event of a copy, and then events of some agents as long as the tables allow them."""
 
     def __init__(
         self,
@@ -152,7 +152,7 @@ class MacroSteps:
         sync_point: SyncPoint,
         waited_for: Collection[Copy],
     ) -> None:
-        """``agents``: those that follow, one set after the other.
+        """``agents`` has the agents whose events follow, one set after the other.
 
         ``followups`` are the effects of what a copy has yet to do; they depend on the states alone, but for the copies
         that others wait for (``waited_for``), of which no macro-step is kept.

@@ -110,7 +110,7 @@ class BoundEvent:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class StateFacts:
-    """What the tables say of one state of an automaton.
+    """The facts of the tables about one state of an automaton.
 
     Attributes:
         indexed_under: the broadcasts to which it reacts.
@@ -245,7 +245,7 @@ class EngineModel:
         return (*sent, *((self.all_copies(event.scope), event.signal) for event in system))
 
     def environment(self, configuration: Configuration, copy: int = 1) -> dict[str, Any]:
-        """What conditions read in an engine: all faults may happen, and nothing bounds what it runs."""
+        """Return the values that conditions read in an engine: all faults may happen, without bounds."""
         return self.specification.environment(
             configuration,
             faults=tuple(Fault),
@@ -261,7 +261,7 @@ class EngineModel:
         return self.specification.conditions[Condition.DIRECT].holds(self.environment(configuration))
 
     def copy_automaton(self, send: Configuration, receive: Configuration, copy: int) -> Automaton:
-        """The machines of a copy: those that send under ``send``, all others under ``receive``."""
+        """Return the machines of a copy: the sending ones under ``send``, all others under ``receive``."""
         key = ("copy", send, receive, copy)
         if key not in self._automata:
             sending, receiving = self.environment(send, copy), self.environment(receive, copy)
@@ -374,7 +374,7 @@ def _signal(event: int, relation: IndexRelation) -> int:
 
 
 def _reactions(machine: Machine, ref: EventRef) -> object:
-    """What a machine does about an event in each of its states, to be compared."""
+    """Return the reaction of a machine to an event in each of its states, to be compared."""
     cells = ((state, machine.cells[state, ref]) for state in machine.states)
     return machine.name, tuple((s, tuple((r.kind, r.when.text, r.target == s) for r in cell)) for s, cell in cells)
 

@@ -20,7 +20,7 @@ class Outages:
     """
 
     def __init__(self, links: Mapping[Link, None], host: Host) -> None:
-        """``links`` are those that there are."""
+        """``links`` has all links."""
         self._links = links
         self._host = host
         self._open: dict[SessionLink, tuple[Event, ...]] = {}
@@ -56,7 +56,7 @@ class Outages:
         return same and other.owner is not link.owner and other.owner not in self._breaking
 
     def over(self, link: Link) -> None:
-        """``link`` is connected again, or it is gone and nobody comes back to it."""
+        """``link`` is connected again, or it is gone for good."""
         if not self._open or not isinstance(link, SessionLink):
             return
         for fault in dict.fromkeys(self._open.pop(link, ())):

@@ -117,7 +117,7 @@ class Queues:
     # What the journal had
 
     def load(self, recovery: Recovery) -> None:
-        """Restore what a journal has that was opened; its numbers go on."""
+        """Restore the messages of an opened journal, and go on with its numbers."""
         self._serial = Copy.serial_of(recovery.next_key)
         self._epoch = f"{recovery.epoch}." if recovery.epoch > 1 else ""  # what is not stored leaves no number behind
         self._transaction = recovery.next_key

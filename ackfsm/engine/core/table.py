@@ -1,4 +1,4 @@
-"""Read ``spec/execution.yaml``: which machines run together, which agent acts, what the journal is asked."""
+"""Read ``spec/execution.yaml``: machines that run together, agents, and requests to the journal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Decision:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SendOutcome:
-    """What a producer knows of a send after an event; ``implied``, nobody reports it."""
+    """The outcome of a send after an event, as the producer knows it; ``implied``: there is no report of it."""
 
     outcome: str
     implied: bool

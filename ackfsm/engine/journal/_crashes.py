@@ -33,7 +33,7 @@ _DEEP = 2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Violation:
-    """A behaviour of a journal that the tables do not allow: the run, the crash point, and what was found."""
+    """A behaviour of a journal that the tables do not allow: the run, the crash point, and the recovery."""
 
     run: str
     point: str
@@ -303,7 +303,7 @@ class _Trial:
             self._disk.faults.capacity = sum(map(len, self._disk.image.values())) + 20
 
     def _opened(self, how: str, before: DurabilityOracle | None = None, *, after: str | None = None) -> Journal:
-        """Open the journal; what it finds must be legal, and is the expected state from then on."""
+        """Open the journal; its recovery must be legal, and is the expected state from then on."""
         self._watch()
         journal = self._open(self._disk)
         if isinstance(journal, str):
@@ -384,7 +384,7 @@ class _Trial:
         return judged if isinstance(judged, str) else ""
 
     def _recover(self, image: Image, state: DiskState, depth: int) -> _Kept | str:
-        """What a recovery finds, if crashes of the recovery do not change it; otherwise the error."""
+        """Return the recovery, if crashes of it do not change it; otherwise the error."""
         key, found = _key(image), self._once(image, state)
         if isinstance(found, str) or self._known.checked.get(key, _DEEP + 1) <= depth:
             return found

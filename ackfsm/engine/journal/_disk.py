@@ -56,7 +56,7 @@ class Disk(Protocol):
         """Write at ``offset`` and return how many bytes were taken: perhaps not all."""
 
     def sync(self, file: int) -> None:
-        """Wait until what was written to ``file``, and its length, is on stable storage."""
+        """Wait until the bytes of ``file``, and its length, are on stable storage."""
 
     def sync_directory(self, directory: Path) -> None:
         """Wait until the names in ``directory`` are on stable storage."""

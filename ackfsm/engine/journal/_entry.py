@@ -46,7 +46,7 @@ LARGEST = 2**30
 
 
 class JournalFailure(AckfsmError):  # noqa: N818 - the fault `journal_failure` of the vocabulary
-    """Stable storage has failed, so nothing more can be confirmed; open the journal again to find out what it holds.
+    """Stable storage has failed, so nothing more can be confirmed; open the journal again to see its entries.
 
     Nothing is damaged: what was confirmed is there, and a later opening may succeed.  ``full`` is true if there was
     no room left.

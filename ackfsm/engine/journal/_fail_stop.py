@@ -38,7 +38,7 @@ class FailStop(abc.ABC):
 
     @abc.abstractmethod
     def _forked(self) -> None:
-        """In a fork: close its copies of files, connections and locks without any effect on those of the parent."""
+        """In a fork: close its copies of files, connections and locks without any effect on the parent's."""
 
     def _ensure_open(self) -> None:
         if self._failed is not None:
@@ -68,7 +68,7 @@ class FailStop(abc.ABC):
 
 
 class BufferedJournal(FailStop):
-    """A journal that keeps what is appended in memory until the next write.
+    """A journal that keeps appended entries in memory until the next write.
 
     ``_waiting`` are these entries, ``_written`` is the position behind the last that was written.
     """

@@ -192,7 +192,7 @@ class FileJournal(BufferedJournal):
         return entries
 
     def _frames(self, position: int, entries: Sequence[Entry]) -> Iterator[bytes]:
-        """The frames of ``entries``, the first of which is at ``position``."""
+        """Yield the frames of ``entries``; the first one is at ``position``."""
         for part in _parts(entries, self._group) if entries else ():
             yield encode(self._epoch, position, self._synced, part, self._salt)
             position += len(part)
@@ -202,7 +202,7 @@ class FileJournal(BufferedJournal):
         return write_all(self._disk, file, offset, data)
 
     def _sync(self) -> None:
-        """Sync, then write a seal, which proves what is before it until the next frame overwrites it."""
+        """Sync, then write a seal, which proves the bytes before it until the next frame overwrites it."""
         self._disk.sync(self._live_file())
         self._synced = self._written
         self._put(self._live_file(), self._offset, self._mark(SEAL, self._synced))
@@ -293,7 +293,7 @@ class FileJournal(BufferedJournal):
         return self._reopen()
 
     def crash(self, survivors: Callable[[int], bool]) -> FileJournal:
-        """See :meth:`ackfsm.engine.journal.Crashable.crash`; only a :class:`SimulatedDisk` can lose what it was given."""
+        """See :meth:`ackfsm.engine.journal.Crashable.crash`; only a :class:`SimulatedDisk` can lose its bytes."""
         self._failed = "its machine has lost power"
         self._close_resources()
         if isinstance(self._disk, SimulatedDisk):

@@ -74,7 +74,7 @@ class SegmentHeader:
 
     @classmethod
     def decode(cls, data: bytes) -> SegmentHeader | str:
-        """The header at the start of ``data``, or what is wrong with it."""
+        """Return the header at the start of ``data``, or its defect in words."""
         if len(data) < SEGMENT.size:
             return f"there are {len(data)} bytes, and a header has {SEGMENT.size}"
         magic, checksum, flags, epoch, sequence, first, next_key = SEGMENT.unpack_from(data)
@@ -138,7 +138,7 @@ class Frame:
 
 
 def encode(epoch: int, position: int, watermark: int, entries: Sequence[Entry], salt: int = 0) -> bytes:
-    """A frame of ``entries``, the first of which is at ``position``, for a segment with this salt."""
+    """Return a frame of ``entries``, from ``position`` on, for a segment with this salt."""
     kinds, keys, data, transactions = zip(*entries, strict=True)
     count, kind = len(entries), PLAIN
     columns = struct.pack(f"<{count}s{count}I{count}Q", bytes(kinds), *map(len, data), *keys)
@@ -166,7 +166,7 @@ def _checksum(head: bytes, body: bytes | memoryview, salt: int) -> int:
 
 
 def frame_at(data: bytes, offset: int, salt: int = 0) -> Frame | str:
-    """The frame at ``offset`` of a file with this salt, or what is wrong with the bytes there."""
+    """Return the frame at ``offset`` of a file with this salt, or the defect of the bytes there in words."""
     begin = offset + _FRAME.size
     if begin > len(data):
         return f"{len(data) - offset} bytes are no frame"

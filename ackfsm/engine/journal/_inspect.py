@@ -45,7 +45,7 @@ class Integrity(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found in a journal.
+    """The findings in a journal.
 
     Attributes:
         path: of the journal.
@@ -72,7 +72,7 @@ class Inspection:
 
 
 def inspect_journal(path: Path) -> Inspection:
-    """What the journal at ``path`` holds.
+    """Return the findings in the journal at ``path``.
 
     Raises :class:`ackfsm.terms.InputError` if there is none, :class:`JournalDamaged` if it is damaged.
     """
@@ -106,7 +106,7 @@ def compact_journal(path: Path) -> Inspection:
 
 
 def kind_of(path: Path) -> Literal["file", "sqlite"]:
-    """What kind of journal there is at ``path``, by what is there already.
+    """Return the kind of the journal at ``path``, from its files.
 
     Raises :class:`ackfsm.terms.InputError` if there is none.
     """

@@ -22,7 +22,7 @@ _UNSYNCED = 65_536
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Start:
-    """What a crash has left for the next journal."""
+    """The entries that a crash has left for the next journal."""
 
     entries: list[Entry]
     position: int
@@ -81,7 +81,7 @@ class MemoryJournal:
         return self._synced + len(self._entries)
 
     def write(self) -> int:
-        """See :meth:`ackfsm.engine.journal.Journal.write`; only a crash tells what is written from what is not."""
+        """See :meth:`ackfsm.engine.journal.Journal.write`; only a crash tells written entries from others."""
         self._ensure_open()
         if len(self._entries) > _UNSYNCED:
             self._flush()
@@ -109,7 +109,7 @@ class MemoryJournal:
             self._failed = CLOSED_ALREADY
 
     def crash(self, survivors: Callable[[int], bool]) -> MemoryJournal:
-        """What a recovery finds after a power loss; this journal stays as it is.
+        """Return the journal after a power loss; this one stays as it is.
 
         ``survivors`` is asked for each entry that is written and not synced whether it had reached the disk.  The
         entries of a transaction are one record with its ``COMMIT``: they survive with it and not without it.  After an
@@ -123,7 +123,7 @@ class MemoryJournal:
         return self._found(kept)
 
     def kill(self) -> MemoryJournal:
-        """What a recovery finds after the death of the process: all that is written; this journal stays as it is."""
+        """Return the journal after the death of the process, with all written entries; this one stays as it is."""
         return self._found(self._entries[: self._written - self._synced])
 
     def _found(self, kept: list[Entry]) -> MemoryJournal:

@@ -31,7 +31,7 @@ class Compaction:
 
 @runtime_checkable
 class Journal(Protocol):
-    """A log of entries.  What is appended is in memory until it is written, and not safe until it is synced.
+    """A log of entries.  An appended entry is in memory until it is written, and not safe until it is synced.
 
     What opening has found is on stable storage.  A key is stored once; its removal holds, even before the commit of the
     transaction in which it was stored.  Positions start at 0 and never repeat, also across compaction and opening
@@ -80,10 +80,10 @@ class Crashable(Protocol):
     """
 
     def kill(self) -> Journal:
-        """The process dies: this journal cannot be used any more; the one returned has recovered what was written."""
+        """The process dies: this journal cannot be used any more; the returned one has the written entries."""
 
     def crash(self, survivors: Callable[[int], bool]) -> Journal:
-        """Power is lost: the journal returned has recovered what was synced, and of the rest what ``survivors`` chose.
+        """Power is lost: the returned journal has the synced entries, and the ``survivors`` of the rest.
 
         ``survivors`` is called with a number for each thing that was written and not synced.  Where no power loss can
         be simulated (a real disk), everything that was written survives, which is one of the legal outcomes.

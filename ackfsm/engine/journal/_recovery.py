@@ -52,7 +52,7 @@ class Torn:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Recovery:
-    """What was found when a journal was opened.
+    """The state of a journal as opening it has found it.
 
     Attributes:
         live: the copies that are stored and not removed, in the order in which they were stored.
@@ -123,7 +123,7 @@ class Replay:
         self.dropped = 0
 
     def apply(self, position: int, entries: Iterable[Entry]) -> None:  # noqa: C901 - the hot path, in one piece
-        """Apply ``entries``, the first of which is at ``position``."""
+        """Apply ``entries``; the first one is at ``position``."""
         live, marks, beyond_all = self._live, self._marks, self.next_key
         for entry in entries:
             kind, key, data, transaction = entry
@@ -198,7 +198,7 @@ class Replay:
         yield from ((_REMEMBER, key, name, 0) for name, key in self._remembered.items())
 
     def _in_order(self) -> Iterable[tuple[int, tuple[int, bytes]]]:
-        """The live copies in the order in which they were stored, also those of a transaction that committed later."""
+        """Return the live copies in the order of their storing, also copies of a later commit."""
         return sorted(self._live.items(), key=itemgetter(1)) if self._disordered else self._live.items()
 
     def live(self) -> dict[int, Live]:

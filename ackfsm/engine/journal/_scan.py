@@ -50,7 +50,7 @@ class Segment:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scan:
-    """What a directory of segments holds.
+    """The contents of a directory of segments.
 
     ``unproven`` is the good end of the last segment that no frame proves to have been synced; ``stale`` are left-over
     files; ``clean`` is true if the journal was closed, or is new; ``relies_on_watermark`` is true if its format must
@@ -69,7 +69,7 @@ class Scan:
     relies_on_watermark: bool
 
     def recovery(self, epoch: int) -> Recovery:
-        """What was found, as of opening number ``epoch``."""
+        """Return the recovery, as of opening number ``epoch``."""
         return Recovery(
             live=self.replay.live(),
             removed=self.replay.removed,
@@ -257,7 +257,7 @@ class _Reader:
 
 
 def _error_in(entries: Sequence[Entry]) -> str:
-    """What is wrong with the entries of a good frame; empty if nothing is."""
+    """Return the defect of the entries of a good frame in words; empty if there is none."""
     for kind, key, data, transaction in entries:
         try:
             check(kind, key, data, transaction)

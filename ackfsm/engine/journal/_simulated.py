@@ -92,7 +92,7 @@ _Names: TypeAlias = Mapping[str, int | None]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DiskState:
-    """A disk at one moment: what is durable, and what is pending."""
+    """A disk at one moment: its durable and its pending writes."""
 
     files: Mapping[int, _File]
     names: Mapping[str, int]
@@ -133,7 +133,7 @@ class DiskState:
         return {name: _applied(file.durable, file.pending[-1:]) for name, file in files}
 
     def killed(self) -> SimulatedDisk:
-        """The disk after the death of the process: what is not synced is still pending."""
+        """Return the disk after the death of the process: unsynced writes are still pending."""
         disk = SimulatedDisk(old=self.old)
         disk.load(self)
         return disk

@@ -100,7 +100,7 @@ def check_format(name: str, found: object) -> int:
 
 
 def check_head(name: str, columns: Sequence[object]) -> Head:
-    """The head in these columns, the last of which is its checksum.
+    """Return the head in these columns; the last one is its checksum.
 
     Raises :class:`JournalDamaged` unless they are what was written.
     """
@@ -174,7 +174,7 @@ def check_watermark(name: str, promised: Watermark, head: Head, position: int, w
 
 
 def _error_in(found: Row, position: int, epoch: int) -> str:
-    """What is wrong with a row that should be at this position, not before this epoch; empty if nothing is."""
+    """Return the defect of a row at this position, not before this epoch, in words; empty if there is none."""
     at, in_epoch, kind, key, transaction, data, _ = found
     if found != _recomputed(found):
         return "the checksum does not fit"
@@ -234,7 +234,7 @@ class SqlJournal(BufferedJournal):
         self._released = True
 
     def _begin_epoch(self, head: Head, position: int) -> None:
-        """Check what was read against the watermark outside of the database, before anything is changed."""
+        """Check the recovery against the watermark outside of the database, before anything is changed."""
 
     def _promised(self) -> None:
         """Record outside of the database that all below ``self._synced`` is on stable storage now."""
@@ -301,7 +301,7 @@ class SqlJournal(BufferedJournal):
         return self._reopen()
 
     def crash(self, survivors: Callable[[int], bool]) -> Self:  # noqa: ARG002 - the machine of a database stays up
-        """See :meth:`ackfsm.engine.journal.Crashable.crash`: a database of this machine keeps what was written."""
+        """See :meth:`ackfsm.engine.journal.Crashable.crash`: a database of this machine keeps written entries."""
         return self.kill()
 
     @abc.abstractmethod

@@ -212,7 +212,7 @@ def _make(path: Path) -> None:
 
 
 def _refuse_unusable(path: Path, remembered: int) -> None:
-    """Refuse what is no journal, or is damaged, before anything is changed.
+    """Refuse a file that is no journal, or is damaged, before anything is changed.
 
     Raises also :class:`OSError` and :class:`sqlite3.Error`.
     """

@@ -1,4 +1,4 @@
-"""The durability oracle: the journal machines of the tables, run beside a journal, decide what it may have lost.
+"""The durability oracle: the journal machines of the tables, run beside a journal, decide its legal losses.
 
 Every ``STORE``, ``MARK`` and ``REMEMBER`` is an instance of ``record``, every ``REMOVE`` one of ``ack_record``, every
 ``COMMIT`` one of ``commit_record`` and ``consumer_commit_record``, under a configuration that waits for each sync.
@@ -140,12 +140,12 @@ class Tables:
 
 
 def _left_by(kind: Kind) -> str | None:
-    """What the journal has of a message after an entry, in the words of ``journal_records``; ``None`` for a commit."""
+    """Return the state of a message in the journal after an entry, as in ``journal_records``; ``None`` for a commit."""
     return {Kind.REMOVE: _NOTHING, Kind.COMMIT: None}.get(kind, _MESSAGE)
 
 
 class DurabilityOracle:
-    """The entries of a run with the states of their machines: what a recovery may find.
+    """The entries of a run with the states of their machines, which decide the legal recoveries.
 
     ``unsure`` is true while a call is running or after it has failed: its entries may be written and synced, or not.
     """
@@ -194,12 +194,12 @@ class DurabilityOracle:
                 ]
 
     def restarted(self, below: int) -> None:
-        """The broker has restarted; the journal has synced what it has recovered."""
+        """The broker has restarted; the journal has synced all recovered entries."""
         self._items = [self._step(item, (Event.BROKER_RESTART,)) for item in self._items]
         self.synced(below)
 
     def killed(self) -> None:
-        """The process has died: what it had not written is gone."""
+        """The process has died: unwritten entries are gone."""
         self._items = [self._step(item, (Event.BROKER_KILL,)) for item in self._items]
         vanish = self._tables.stages(Kind.COMMIT).vanishes
         gone = [item for item in self._items if item.kind == Kind.COMMIT and self._only_vanishes(item)]
@@ -213,7 +213,7 @@ class DurabilityOracle:
         return fsm.step(state, stages.survives[0]) is None and fsm.step(state, stages.vanishes[0]) is not None
 
     def _step(self, item: Item, events: _Events) -> Item:
-        """The item after those of ``events`` that are not refused (a second sync of what is synced is)."""
+        """Return the item after the ``events`` that are not refused (a second sync is refused)."""
         states = list(item.states)
         for number, fsm in enumerate(self._fsms(item)):
             for event in events:
@@ -298,7 +298,7 @@ class DurabilityOracle:
         return oracle
 
     def _recovery(self, item: Item, ends: dict[Item, frozenset[str]], event: str, found: Recovery) -> tuple[str, ...]:
-        """The recovery events of an item that agree with what was found; for a copy also with its removal."""
+        """Return the recovery events of an item that agree with ``found``; for a copy also its removal."""
         if item.kind == Kind.MARK:
             return self._marked(item, found)
         if item.kind == Kind.REMEMBER:

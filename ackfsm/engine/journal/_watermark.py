@@ -46,7 +46,7 @@ def _decoded(data: bytes) -> Watermark | None:
 
 
 def shortfall(promised: Watermark, epoch: int, position: int) -> str:
-    """What a log that ends in this epoch, at this position, lacks of what is ``promised``; empty if nothing."""
+    """Return the lack of a log that ends in this epoch, at this position, against ``promised``; empty if none."""
     if promised.position > position:
         count = promised.position - position
         what = "one entry is" if count == 1 else f"{count:,} entries are"

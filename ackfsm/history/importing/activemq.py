@@ -55,7 +55,7 @@ class Classic:
 
     @property
     def cannot_show(self) -> Mapping[str, str]:
-        """What the log never shows."""
+        """Return the events that the log never shows."""
         return _CANNOT_SHOW
 
     def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
@@ -229,7 +229,7 @@ _DESTINATION: Final = re.compile(
 
 
 def _field(about: str, name: str, *, last: bool = False) -> str:
-    """The value of a field of what the line is about."""
+    """Return the value of a field of the line's subject."""
     places = re.finditer(rf"\b{name} = (?P<value>.*?)(?:, [a-zA-Z]+ = |\}}|$)", about)
     values = [found["value"] for found in places]
     if not values:

@@ -1,4 +1,4 @@
-"""ActiveMQ Artemis: the lines of its ``LoggingActiveMQServerPlugin``, or those of its audit log of messages.
+"""ActiveMQ Artemis: the lines of its ``LoggingActiveMQServerPlugin``, or of its audit log of messages.
 
 Both are known by their codes, whatever the pattern of the log: AMQ841000 to AMQ841018 are the plugin's at level INFO,
 with what ``LoggingActiveMQServerPluginLogger`` says; AMQ601500, AMQ601501 and AMQ601502 are those of ``AuditLogger``.

@@ -47,7 +47,7 @@ _ONLY_OF: Mapping[str, tuple[Event, ...]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Converted:
-    """What the rows of a batch tell.
+    """The events of a batch of rows.
 
     Attributes:
         events: a batch of the columns of format 1, in the order of the rows.
@@ -117,7 +117,7 @@ class _Table:
         return found
 
     def text(self, name: str) -> pa.Array:
-        """The same as text; what is empty is null."""
+        """Return the column as text; empty cells are null."""
         if name not in self._texts:
             self._texts[name] = text_of(self.column(name))
         return self._texts[name]
@@ -128,7 +128,7 @@ class _Table:
 
 
 def convert(batch: pa.RecordBatch, mapped: Mapped) -> Converted:
-    """What the rows of ``batch``, a piece of the input, tell as ``mapped`` says.
+    """Return the events of the rows of ``batch``, a piece of the input, as ``mapped`` says.
 
     Raises :class:`InputError` for a column that is not there.
     """
@@ -260,7 +260,7 @@ def _words(table: _Table, words: Words, mine: Mask, unread: _Unread) -> pa.Array
 
 
 def _whole(column: pa.Array) -> pa.Array:
-    """Whole numbers of 64 bits; null for what is none."""
+    """Return whole numbers of 64 bits; null for other values."""
     return tolerant(lambda part: part.cast(pa.int64()), column, pa.int64())
 
 
@@ -273,7 +273,7 @@ def _number(table: _Table, number: Number, mine: Mask, unread: _Unread) -> pa.Ar
 
 
 def _flag(table: _Table, flag: Flag) -> pa.Array:
-    """Truth values; null for what is none, which an event that needs one then lacks."""
+    """Return truth values; null for other values, so that an event which needs one lacks it."""
     if flag.column is None:
         return pa.repeat(pa.scalar(flag.constant), table.rows)
     column = table.column(flag.column)
@@ -287,7 +287,7 @@ def _flag(table: _Table, flag: Flag) -> pa.Array:
 
 
 def text_of(column: pa.Array) -> pa.Array:
-    """A column as text; what is empty is null.
+    """Return a column as text; empty cells are null.
 
     Raises :class:`InputError` for what has no text: lists, structs, bytes.
     """

@@ -1,4 +1,4 @@
-"""Propose a mapping for a file that nobody has described, from its first rows."""
+"""Propose a mapping for an unknown file, from its first rows."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ class _Sample:
     how: Mapping[str, Any]
 
     def texts(self, name: str) -> list[str]:
-        """What stands in a column, without what is empty."""
+        """Return the texts of a column, without empty ones."""
         return [str(value) for value in text_of(self.columns[name]).drop_null().to_pylist()]
 
 
@@ -319,7 +319,7 @@ def _csv_rows(path: Path, text: str, delimiter: str) -> list[list[str]]:
 
 
 class _Guess:
-    """Finds out what the columns of a sample mean."""
+    """Guesses the meanings of the columns of a sample."""
 
     def __init__(self, path: Path, sample: _Sample) -> None:
         self._path, self._sample = path, sample
@@ -553,7 +553,7 @@ def _letters(text: str) -> str:
 
 
 def _plain(name: str) -> str:
-    """A name of a column without what is around it: ``payload.orderId`` is ``orderid``."""
+    """Return a name of a column without its path: ``payload.orderId`` is ``orderid``."""
     return re.sub(r"[^a-z0-9]", "", name.rpartition(".")[2].lower())
 
 

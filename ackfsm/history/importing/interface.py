@@ -1,4 +1,4 @@
-"""What an importer is, and where it tells what it could not read."""
+"""The interface of an importer, and the collector of lines that it could not read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Importer(Protocol):
 
     @property
     def cannot_show(self) -> Mapping[str, str]:
-        """What the source never shows: events and fields of format 1 (:data:`SHOWABLE`), each with the reason.
+        """Return the events and fields of format 1 (:data:`SHOWABLE`) that the source never shows, with reasons.
 
         A reason is a clause that goes on after "the source cannot show `processed`: ", for instance "a broker does not
         see what an application has done with a message".
@@ -78,7 +78,7 @@ class Unread:
 
 
 class Problems:
-    """Collects what an importer could not read, and what it left out; counts are exact, places the first few."""
+    """Collects unreadable and omitted lines of an importer; counts are exact, places the first few."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -137,5 +137,5 @@ class Problems:
         return MappingProxyType(dict(self._left_out.most_common()))
 
     def all_not_shown(self) -> Mapping[str, str]:
-        """What the input turned out not to show, with the reasons."""
+        """Return the events that the input turned out not to show, with the reasons."""
         return MappingProxyType(dict(self._not_shown))

@@ -83,7 +83,7 @@ class Words:
     """Of a template, texts, each with the column that comes after it."""
 
     def columns(self) -> Iterator[str]:
-        """Those that it is made of."""
+        """Yield the columns that it is made of."""
         if self.column is not None:
             yield self.column
         yield from (column for _, column in self.parts if column is not None)
@@ -137,7 +137,7 @@ class Row:
     optional: bool
 
     def columns(self) -> Iterator[str]:
-        """Those that it needs."""
+        """Yield the columns that it needs."""
         yield self.time.column
         for words in self.texts.values():
             yield from words.columns()

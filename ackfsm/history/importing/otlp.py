@@ -217,7 +217,7 @@ def _chunks(path: Path, contents: Iterator[Contents], problems: Problems) -> Ite
 
 
 def _ends(lines: Any) -> Iterator[int]:
-    """Where documents end, of which the spans have these lines, after so many spans that are looked at together."""
+    """Yield the ends of groups of documents that are looked at together; ``lines`` has each span's."""
     ends = np.append(np.flatnonzero(np.diff(lines)) + 1, len(lines))
     at = int(np.searchsorted(ends, _TOGETHER))
     while at < len(ends):
@@ -279,7 +279,7 @@ _OF_EVENTS: Final = (
 
 
 class _Trace:
-    """What was seen of a trace, and what has to be remembered of it."""
+    """The state of reading a trace."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
@@ -422,7 +422,7 @@ class _Trace:
             self.problems.unread(why, file, line=line, count=expected - found)
 
     def finish(self) -> None:
-        """Note what the whole of the trace turned out not to show."""
+        """Note the events that the whole trace turned out not to show."""
         if self.unflagged:
             self.problems.not_shown(
                 "redelivered",
@@ -487,7 +487,7 @@ def _contexts_of(held: _Held) -> Iterator[str]:
 
 
 class _Names:
-    """What the messages of contexts are called."""
+    """The names of the messages of contexts."""
 
     def __init__(self, wanted: set[str]) -> None:
         self.wanted = wanted

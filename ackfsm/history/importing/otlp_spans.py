@@ -164,7 +164,7 @@ messages.  ``why`` says why a span was not understood.
 
 
 class Contents(NamedTuple):
-    """What a block holds.
+    """The contents of a block.
 
     Attributes:
         lines: how many lines; they are numbered from 1.
@@ -211,7 +211,7 @@ def contents_of(block: Block, *, contexts: bool = False) -> Contents:
 
 
 class _Kind(NamedTuple):
-    """What a kind of spans means: columns of :data:`SPANS`."""
+    """The meaning of a kind of spans: columns of :data:`SPANS`."""
 
     operation: int
     at_start: int = TELLS_NOTHING
@@ -320,7 +320,7 @@ _Plan: TypeAlias = "tuple[tuple[str, int], ...]"
 
 
 class _Plans(dict[tuple[str, ...], int]):
-    """Numbers for plans by the keys of attributes; of what is there twice, the last is read."""
+    """Numbers for plans by the keys of attributes; of a key that is there twice, the last is read."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -452,7 +452,7 @@ class _Rows:
         self._take_contexts(places, codes, alone, spans)
 
     def _note_lost(self, states: set[str], links: Sequence[int], places: Sequence[int]) -> None:
-        """Note what is not there: traces that were not kept, links that were dropped."""
+        """Note missing things: traces that were not kept, links that were dropped."""
         for state in states - self._states:
             self._states.add(state)
             if not self.sampled and _is_sampled(state):

@@ -92,7 +92,7 @@ class Firehose:
 
     @property
     def cannot_show(self) -> Mapping[str, str]:
-        """What the firehose never shows."""
+        """Return the events that the firehose never shows."""
         return _CANNOT_SHOW
 
     def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
@@ -109,7 +109,7 @@ class Tracing:
 
     @property
     def cannot_show(self) -> Mapping[str, str]:
-        """What the log never shows."""
+        """Return the events that the log never shows."""
         return MappingProxyType({**_CANNOT_SHOW, "redelivered": _FLAG_NOT_LOGGED})
 
     def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
@@ -125,7 +125,7 @@ _ABOUT_TRACING: Final = "it has to be the log of rabbitmq_tracing, in the format
 
 
 class _Told:
-    """The events of what was traced, as far as it was read."""
+    """The events of the traced frames, as far as they were read."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
@@ -167,7 +167,7 @@ class _Told:
             self.rows.add(event="delivered", redelivered=flagged, **event)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """The last events, and what the whole of the trace does not show."""
+        """Yield the last events, and note the events that the whole trace does not show."""
         strange = len(self.delivered - self.sent)
         if strange:
             self.problems.not_shown(

@@ -69,7 +69,7 @@ class Rows:
 
 
 def batch_of(columns: Mapping[str, pa.Array], count: int) -> pa.RecordBatch:
-    """A batch of ``count`` rows of whole columns, each of its right type; those that are not there are null."""
+    """Return a batch of ``count`` rows of whole columns, each of its right type; absent columns are null."""
     arrays = [columns.get(field.name, None) for field in SCHEMA]
     whole = [
         pa.nulls(count, field.type) if array is None else array for field, array in zip(SCHEMA, arrays, strict=True)

@@ -61,12 +61,12 @@ class TableImporter:
 
     @property
     def cannot_show(self) -> Mapping[str, str]:
-        """What the mapping does not tell."""
+        """Return the events that the mapping does not give."""
         return self.mapped.cannot_show
 
     @property
     def header(self) -> Mapping[str, Any]:
-        """What the header of the history gets: ``config``, ``api`` and ``note`` of the mapping."""
+        """Return the mapping's part of the header of the history: ``config``, ``api`` and ``note``."""
         return self.mapped.header
 
     def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
@@ -141,7 +141,7 @@ def _of_csv(path: Path, mapped: Mapped, problems: Problems) -> Iterator[pa.Recor
 
 
 def _names_of(stream: io.BufferedReader, name: str, mapped: Mapped) -> Sequence[str]:
-    """The names of the columns: those of the mapping, or of the first line."""
+    """Return the names of the columns: the mapping's, or the ones in the first line."""
     if mapped.csv.columns:
         return mapped.csv.columns
     text = stream.peek(_PEEKED).decode(mapped.csv.encoding, errors="replace").removeprefix("\ufeff")

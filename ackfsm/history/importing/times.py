@@ -30,7 +30,7 @@ _NAIVE: Final = pa.timestamp("ns")
 
 
 def nanoseconds(column: pa.Array, when: When) -> pa.Array:
-    """The times of ``column`` since 1970 (or since wherever its numbers count from); null for what is no time.
+    """Return the times of ``column`` in ns since 1970 (or since the zero of its numbers); null for other values.
 
     Numbers are of the unit of ``when``, without one nanoseconds.  Text is of its format; without unit and format it is
     read as numbers if it begins with one, else as ISO 8601.  What has no zone is in that of ``when``; a time that the
@@ -72,7 +72,7 @@ def _of_digits(texts: pa.Array, factor: int) -> pa.Array:
 
 
 def _of_fractions(texts: pa.Array, factor: int) -> pa.Array:
-    """Exactly, digit by digit; what is less than a nanosecond is cut off."""
+    """Return the ns exactly, digit by digit; parts of a nanosecond are cut off."""
     places = len(str(factor)) - 1
     parts = pc.extract_regex(texts, r"^(?P<whole>[+-]?\d+)(?:\.(?P<fraction>\d*))?$")
     whole = _of_numbers(pc.struct_field(parts, "whole").cast(pa.int64()), factor)

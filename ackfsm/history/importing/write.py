@@ -1,4 +1,4 @@
-"""Write what is imported as a history of format 1: Parquet, or JSONL that may be gzipped; whole or not at all."""
+"""Write an imported history of format 1: Parquet, or JSONL that may be gzipped; whole or not at all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ROW_GROUP: Final = 8
 
 
 class Form(StrEnum):
-    """What a history is written as; the value is how its name ends."""
+    """The form of a written history; the value is the end of its name."""
 
     PARQUET = ".parquet"
     LINES = ".jsonl"
@@ -130,7 +130,7 @@ def _header_of(importer: Importer, problems: Problems, header: Mapping[str, Any]
 
 
 def checked(batch: pa.RecordBatch, problems: Problems) -> pa.RecordBatch:
-    """The rows of ``batch`` that are events of format 1; the others go to ``problems``, by what is wrong with them."""
+    """Return the rows of ``batch`` that are events of format 1; the others go to ``problems``, by their mistakes."""
     found = check(batch)
     if not len(found.bad):
         return batch
@@ -166,7 +166,7 @@ def unread_rows(reasons: Sequence[Unread]) -> Iterator[pa.RecordBatch]:
 
 
 class _Sink(abc.ABC):
-    """Takes batches, and the header at the end: what the source cannot show may be known no earlier."""
+    """Takes batches, and the header at the end: the hidden events may be known no earlier."""
 
     @abc.abstractmethod
     def add(self, batch: pa.RecordBatch) -> None:

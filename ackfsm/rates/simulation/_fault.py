@@ -1,4 +1,4 @@
-"""A fault in the midst of a run: what it costs, and until when.
+"""A fault in the midst of a run: its cost, and its end.
 
 The run is that of the engine (:mod:`ackfsm.engine`) in virtual time, by the same tables as all other runs: it has the
 journal, second copies and repairs that the kernel has not.  It does some thousand messages a second.
@@ -62,7 +62,7 @@ class Recovery:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FaultRun:
-    """What a fault did to a run.
+    """The effect of a fault on a run.
 
     Attributes:
         fault: which.
@@ -238,7 +238,7 @@ class _Run:
         session.consumer(_QUEUE, listener=listener)
 
     def _settle(self, session: Session) -> None:
-        """What a listener does when it is done with so many messages, and an application at its end."""
+        """Acknowledge, as a listener does after so many messages, and an application at its end."""
         message = self.unsettled.pop(session)
         with contextlib.suppress(JMSException):  # then it comes again
             if session.transacted:
@@ -280,7 +280,7 @@ class _Run:
             self.in_doubt.pop(message.id, None)
 
     def _send_again(self) -> None:
-        """Send what is in doubt, once, where the configuration says that somebody does."""
+        """Send the messages in doubt again, once, where the configuration says so."""
         while self.doubtful:
             message = self.doubtful.pop(0)
             if self.resends and message.copy is not None and message.copy.other_copy is None:

@@ -123,7 +123,7 @@ def carry_out(m: Memory, slot: int) -> None:
 
 
 def perform(m: Memory, event: int, slot: int) -> int:
-    """One event of a message; what it came to."""
+    """Perform one event of a message; return its outcome."""
     m[MOVED] = 0
     answer = ask_groups(m, event, slot)
     if answer == DONE:
@@ -240,7 +240,7 @@ def send_frame(m: Memory, event: int, slot: int) -> None:
 
 
 def look_at(m: Memory, slot: int) -> int:
-    """Bring about all that ``slot`` allows now, and note what the rest waits for."""
+    """Bring about all that ``slot`` allows now, and note the waits of the rest."""
     drop_blocks(m, slot)
     at = m[slot + ROW] + ENABLED
     while m[at] != NOTHING:
@@ -410,7 +410,7 @@ def send(m: Memory, producer: int) -> int:
 
 
 def consume(m: Memory, consumer: int) -> int:
-    """What a consumer does next, until it has to wait for something."""
+    """Take the next steps of a consumer, until it has to wait for something."""
     answer = DONE
     while answer == DONE:
         doing, slot = m[consumer + ACTING], m[consumer + CURRENT]
@@ -477,7 +477,7 @@ def finish(m: Memory, consumer: int, slot: int) -> int:
 
 
 def settle(m: Memory, consumer: int, slot: int) -> int:
-    """Acknowledge what the application has processed, if so many are together, or there are no more."""
+    """Acknowledge the processed messages, if so many are together, or there are no more."""
     last, commits, row = m[PROCESSED] == m[MESSAGES], m[PER_COMMIT] > 0, m[slot + ROW]
     together = commits or m[consumer + UNSETTLED] >= m[SETTLED_AT]
     idle = m[SETTLES_WHEN_IDLE] and m[consumer + LIBRARY_FIRST] == NOTHING
@@ -541,7 +541,7 @@ def dispatch_to_one(m: Memory, event: int, slot: int) -> int:
 
 
 def start_sync(m: Memory) -> bool:
-    """Sync what is written: all of it, or the first; whether that took no time."""
+    """Sync the written records: all of them, or the first; return whether that took no time."""
     if m[SYNCING] or m[UNSYNCED_FIRST] == NOTHING:
         return False
     subject = m[TAKEN] = m[UNSYNCED_FIRST]
@@ -562,7 +562,7 @@ def start_sync(m: Memory) -> bool:
 
 
 def bits_to_sync(m: Memory, subject: int) -> int:
-    """The syncs for which a slot or a link waits, as bits: what it has written by now."""
+    """Return the syncs for which a slot or a link waits, as bits: its written records."""
     if not m[subject + IS_LINK]:
         return bits_of_row(m, m[subject + ROW])
     bits = 0
@@ -584,7 +584,7 @@ def bits_of_row(m: Memory, row: int) -> int:
 
 
 def end_sync(m: Memory) -> None:
-    """What the sync took is on stable storage."""
+    """Mark the records of the sync as on stable storage."""
     subject = m[TAKEN]
     while subject != NOTHING:
         after = m[subject + NEXT_UNSYNCED]
@@ -602,7 +602,7 @@ def end_sync(m: Memory) -> None:
 
 
 def happen(m: Memory) -> None:
-    """What is the first to happen happens."""
+    """Let the earliest event in virtual time happen."""
     entry = m[HEAP]
     m[NOW] = m[entry]
     kind, subject, event = m[entry + KIND], m[entry + SUBJECT], m[entry + EVENT]
@@ -665,7 +665,7 @@ def settle_down(m: Memory) -> int:
 
 
 def visit_links(m: Memory) -> int:
-    """Let each link do what it has to; :data:`GROW` if one had, and what follows comes first."""
+    """Let each link take its steps; return :data:`GROW` if one had any, whose effects come first."""
     link = m[FIRST_PRODUCER]
     while link != NOTHING:
         if m[link + WAITS]:

@@ -39,7 +39,7 @@ class Latencies:
 
 
 def latencies(seconds: np.ndarray[Any, Any]) -> Latencies | None:
-    """The distribution of ``seconds``, without those that never came (below 0); ``None`` if none came."""
+    """Return the distribution of ``seconds``, without ones below 0, which never came; ``None`` if none came."""
     heard = np.sort(seconds[seconds >= 0])
     if len(heard) == 0:
         return None

@@ -162,7 +162,7 @@ def wait_for_refuser(m: Memory, slot: int, signal: int) -> None:
 
 
 def kind_of(m: Memory, link: int, role: int, signal: int) -> int:
-    """The kind of those that wait for this group to allow ``signal``; :data:`NOTHING` if there are too many kinds."""
+    """Return the kind of waiters for this group to allow ``signal``; :data:`NOTHING` if there are too many kinds."""
     count, kind = m[link + KIND_COUNT], link + KINDS
     for _ in range(count):
         if m[kind + KIND_ROLE] == role and m[kind + KIND_SIGNAL] == signal:

@@ -122,7 +122,7 @@ _OF_A_CONSUMER: Final = (Role.CONSUMER, Role.PREFETCH)
 
 
 class _Run:
-    """One simulation: builds the memory, and answers what the kernel asks."""
+    """One simulation: builds the memory, and answers the questions of the kernel."""
 
     def __init__(
         self, model: EngineModel, configuration: Configuration, waits: Waits, work: Workload, messages: int
@@ -142,7 +142,7 @@ class _Run:
         self._rows = Rows(self._memory, automata, self._events, self._lists)
 
     def _lists_used(self) -> dict[int, int]:
-        """The broadcasts that somebody hears: those of events that happen here, and those of the links."""
+        """Return the broadcasts that are heard: from events that happen here, and from links."""
         happening = [e for e in self._model.events.values() if e.agent in {*WAYS, Agent.APPLICATION}]
         used = [b.number for event in happening for b, _ in event.broadcasts]
         used += [self._model.all_copies(scope).number for scope in ("producer", "consumer")]

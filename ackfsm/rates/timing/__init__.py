@@ -1,4 +1,4 @@
-"""How fast a configuration can go, what it costs in time, and what binds it (``ackfsm plan``).
+"""The rate of a configuration, its cost in time, and the bound that binds it (``ackfsm plan``).
 
 The closed form is exact arithmetic (fractions) on what ``spec/timing.yaml`` says to wait for what.  Where it knows only
 bounds it gives both, and says so.  The question, the choices and what is left out: ``docs/decisions/timing.md``.

@@ -68,7 +68,7 @@ def _written(number: int | None) -> str:
 
 
 def _counted(specification: Specification, profile: str, key: str, value: object) -> ByteCount | None:
-    """The row that says what a setting is in messages; ``None`` if it is no size in bytes."""
+    """Return the row that counts a setting in messages; ``None`` if the value is no size in bytes."""
     rows = specification.timing.counted_in_bytes.get(profile, ())
     own = next((row for row in rows if row.name.casefold() == key.casefold()), None)
     if own is not None or key not in _SIZED or not _has_unit(value):

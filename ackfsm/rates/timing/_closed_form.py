@@ -284,7 +284,7 @@ def _one_consumer(work: Ticks, waits: Waits) -> Interval:
 
 
 def _pauses(work: Ticks, waits: Waits) -> tuple[int, int]:
-    """How long a consumer waits for each answer to what it has settled, at most and at least."""
+    """Return the longest and the shortest wait of a consumer for each answer to a settlement, in ticks."""
     if waits.settled_by != "commit" and not waits.waits_for_acknowledged:
         return 0, 0
     records = 1 if work.group_commit else _records(work, waits)

@@ -21,7 +21,7 @@ Number = Fraction | int | bool | None
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dimension:
-    """What is varied, and over what.
+    """A dimension of a grid: an option or setting, and its values.
 
     Attributes:
         name: an option of ``ackfsm plan``, with underscores, or a setting, by its key or by the system's name.

@@ -23,7 +23,7 @@ __all__ = ["Grid", "Row", "plan_cells"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Grid:
-    """What a sweep goes over; the last of its dimensions varies fastest.
+    """The cells of a sweep; the last of its dimensions varies fastest.
 
     Attributes:
         profile: the system; ``None`` where ``settings`` or a dimension name it, else ``jms``.
@@ -103,7 +103,7 @@ def _check_value(specification: Specification, profile: str, name: str, value: s
 
 
 class Row(NamedTuple):
-    """What is planned for a cell: rates in messages a second, times in seconds.
+    """The plan of a cell: rates in messages a second, times in seconds.
 
     Bounds of a rate are ``None`` where nothing takes time.  Of a cell that cannot be, ``illegal`` says why, and all
     else but its number and its values is ``None``.

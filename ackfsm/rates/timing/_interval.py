@@ -50,7 +50,7 @@ def _rate(messages: int, time: int | Fraction) -> Fraction | None:
 
 
 def least(intervals: Iterable[Interval]) -> Interval:
-    """The rate of what has to pass all of them."""
+    """Return the rate of a station that has to pass all of the ``intervals``."""
     known = [each for each in intervals if each is not UNBOUNDED]
     if len(known) == 1:
         return known[0]

@@ -49,7 +49,7 @@ class Side:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Plan:
-    """What a configuration allows.
+    """The rates and times that a configuration allows.
 
     Attributes:
         publish: what the producers get to the broker.
@@ -70,7 +70,7 @@ class Plan:
 
 
 def plan(work: Workload, waits: Waits) -> Plan:
-    """The plan of a configuration, of which ``waits`` says what waits for what."""
+    """Return the plan of a configuration; ``waits`` says what waits for what."""
     return planned(work, waits, publish_side, deliver_side, window_that_fills)
 
 
@@ -93,7 +93,7 @@ def planned(
 
 
 def publish_rate(work: Workload, waits: Waits) -> Interval:
-    """What the producers get to the broker, in messages a second."""
+    """Return the rate of the producers to the broker, in messages a second."""
     return _a_second(publishing, work, waits)
 
 
@@ -103,12 +103,12 @@ def _a_second(rate: Callable[[Ticks, Waits], Interval], work: Workload, waits: W
 
 
 def publish_side(work: Workload, waits: Waits) -> Side:
-    """What the producers get to the broker."""
+    """Return the side of the producers: their rate to the broker."""
     return _side(_PUBLISHING, work, waits)
 
 
 def deliver_side(work: Workload, waits: Waits) -> Side:
-    """What the consumers take from a queue that is never empty."""
+    """Return the side of the consumers: their rate from a queue that is never empty."""
     return _side(_DELIVERING, work, waits)
 
 
@@ -144,14 +144,14 @@ _DELIVERING: Final = _Rate(delivering, frozenset({_PREFETCH, "round trip", "band
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Case:
-    """A workload and what waits for what, without what is named."""
+    """A workload and its waits, without the named bounds."""
 
     without: str
     work: Ticks
     waits: Waits
 
     def relaxed(self, bounds: frozenset[str]) -> Iterator[_Case]:
-        """The same without each of ``bounds`` that is there, those of the configuration first."""
+        """Yield the case without each of ``bounds`` that it has, the configuration's first."""
         work, waits = self.work, self.waits
         if _THRESHOLD in bounds and waits.threshold is not None:
             yield _Case(_THRESHOLD, work, dataclasses.replace(waits, threshold=None))

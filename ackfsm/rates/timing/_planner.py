@@ -83,7 +83,7 @@ class Planner:
         )
 
     def plan(self, work: Workload, waits: Waits) -> Plan:
-        """The plan of a configuration, of which ``waits`` says what waits for what."""
+        """Return the plan of a configuration; ``waits`` says what waits for what."""
         return planned(work, waits, self._publish, self._deliver, self._window_that_fills)
 
     def _window_that_fills(self, work: Workload, waits: Waits) -> int | None:

@@ -16,7 +16,7 @@ __all__ = ["Ticks", "ticks_of"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ticks:
-    """The numbers of a workload, with times in ticks, of which there are ``a_second``, and ``rate`` in messages a tick.
+    """The numbers of a workload, with times in ticks, ``a_second`` of them, and ``rate`` in messages a tick.
 
     The fields are those of :class:`ackfsm.rates.timing.Workload`, with its properties.
     """

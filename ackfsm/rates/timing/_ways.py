@@ -22,7 +22,7 @@ _MODE: Final = "send_mode"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Way:
-    """A way of sending, as settings beside those of the configuration.
+    """A way of sending, as settings beside the configuration's.
 
     Attributes:
         settings: what is set otherwise.

@@ -1,4 +1,4 @@
-"""What is sent, by how many, over which network, to which broker: the numbers that no table of ``spec/`` has."""
+"""The workload: messages, producers, network and broker, as numbers that no table of ``spec/`` has."""
 
 from __future__ import annotations
 

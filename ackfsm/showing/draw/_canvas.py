@@ -15,7 +15,7 @@ __all__ = ["canvas", "coloured", "left", "legend", "padded", "small"]
 
 
 def canvas(name: str, title: Iterable[str], **attributes: str) -> graphviz.Digraph:
-    """A sheet with a title at the top left; ``attributes`` are those of the graph (``rankdir``, distances)."""
+    """Return a sheet with a title at the top left; ``attributes`` are the graph's (``rankdir``, distances)."""
     text = {"fontname": FONT, "fontcolor": INK}
     return graphviz.Digraph(
         name,

@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
 
 class Mark(StrEnum):
-    """What a property says of a state."""
+    """The mark of a state in a property."""
 
     NONE = ""
     ANOMALY = "anomaly"
@@ -155,7 +155,7 @@ def make_diagram(
     configuration: Configuration | None = None,
     bounds: Bounds | None = None,
 ) -> Diagram:
-    """The diagram of the machine or property ``name``; without ``bounds``, those of :func:`everything`.
+    """Return the diagram of the machine or property ``name``; ``bounds`` default to :func:`everything`.
 
     Raises :class:`InputError` if there is none of that name, or the tables have no rows for a setting.
     """

@@ -24,7 +24,7 @@ __all__ = ["Format", "draw", "overview"]
 
 
 class Format(StrEnum):
-    """What a drawing is written as."""
+    """The form of a drawing."""
 
     DOT = "dot"
     SVG = "svg"

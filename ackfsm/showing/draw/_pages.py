@@ -61,7 +61,7 @@ machine leads to its page.
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Entry:
-    """A page with its picture: where they are (without suffix), what the index calls them, what they show.
+    """A page with its picture: their place (without suffix), their name in the index, their contents.
 
     ``differences`` is what the page of a mode begins with: the lines of Markdown that compare it with another.
     """
@@ -160,7 +160,7 @@ def _compared(lookup: Lookup, key: str, value: StrEnum) -> tuple[str, ...]:
 
 
 def _picture(source: str) -> str:
-    """``source`` as SVG; what it says of itself stands behind the declaration, which must come first."""
+    """Return ``source`` as SVG; its comment stands behind the declaration, which must come first."""
     declaration, newline, rest = svg(source).partition("\n")
     return f"{declaration}{newline}{MADE}{rest}"
 

@@ -76,7 +76,7 @@ def _alternatives(cell: Sequence[Row]) -> Iterator[Line]:
 
 
 def _guard(when: str, before: Sequence[Row]) -> str:
-    """The condition of a row that stands behind the rows ``before``, of which only moves are drawn."""
+    """Return the condition of a row that stands behind the rows ``before``; only moves are drawn."""
     drawn = any(row.kind is RowKind.TO for row in before)
     unless = [f"unless {row.when.text}" for row in before if row.kind is not RowKind.TO]
     first = " ".join(["else"] * drawn + [when] * bool(when))

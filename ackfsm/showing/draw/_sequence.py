@@ -46,7 +46,7 @@ class Arrow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SequenceDiagram:
-    """Lanes from left to right, arrows from top to bottom, and ``ending``: what has come of it, a few sentences.
+    """Lanes from left to right, arrows from top to bottom, and ``ending``: the outcome in a few sentences.
 
     ``wrong`` is whether that is something bad.
     """

@@ -52,7 +52,7 @@ def _some(moments: Sequence[Moment]) -> Sequence[Moment]:
 
 
 def _lanes(moments: Sequence[Moment]) -> Mapping[str, str]:
-    """What the lane of each process is called: senders first, then the broker, who is handed messages, and others."""
+    """Return the name of each process' lane: senders first, then the broker, receivers, and others."""
     senders = [each.process for each in moments if each.event in {Event.SEND, Event.RESEND}]
     takers = [each.process for each in moments if each.event is Event.DELIVERED]
     everybody = [*senders, BROKER, *takers, *(each.process for each in moments)]

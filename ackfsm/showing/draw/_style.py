@@ -71,7 +71,7 @@ def grouped(labels: Iterable[Label]) -> dict[str, list[Label]]:
 
 
 def edge_labels(labels: Iterable[Label]) -> Iterator[EdgeLabel]:
-    """The labels of an edge as lines of plain text: those of one guard, kind and possibility together."""
+    """Yield the labels of an edge as lines of plain text, labels of one guard, kind and possibility together."""
     for guard, group in grouped(labels).items():
         groups: dict[tuple[bool, bool], list[str]] = {}
         for label in group:

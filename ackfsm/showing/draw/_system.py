@@ -25,7 +25,7 @@ _LANES: Final = ("producer", "link", "broker", "journal", "consumer", "faults")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Shared:
-    """One event, the machine that decides it, the machines that it moves, and those that only permit it."""
+    """One event, the machine that decides it, the machines that it moves, and the ones that only permit it."""
 
     event: Event
     kind: Kind
@@ -36,7 +36,7 @@ class Shared:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SyncEdge:
-    """Of the events that ``owner`` decides, those that move ``other``, and those that ``other`` only permits."""
+    """The events that ``owner`` decides and that move ``other``, and the ones that ``other`` only permits."""
 
     owner: str
     other: str
@@ -132,7 +132,7 @@ def _system(
 
 
 def _parts(rows: Mapping[str, Sequence[Row]]) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """By event, the machines that it moves somewhere else, and those that it does not move and that may refuse it."""
+    """Return by event the machines that it moves, and the unmoved ones that may refuse it."""
     moves: dict[str, tuple[str, ...]] = {}
     permits: dict[str, tuple[str, ...]] = {}
     for name, mine in rows.items():

@@ -374,7 +374,7 @@ def _event_title(shared: Shared) -> str:
 
 
 def _gloss(machine: Machine) -> str:
-    """What a machine is, as far as a box has room: its meaning up to the first pause."""
+    """Return the meaning of a machine up to the first pause, as far as a box has room."""
     return re.split(r"[,;:(]", machine.means)[0].strip()
 
 

@@ -29,7 +29,7 @@ def head(diagram: Diagram) -> str:
 
 
 def body(diagram: Diagram) -> str:
-    """Every state with every event, then what the conditions and events mean."""
+    """Return every state with every event, then the meanings of the conditions and events."""
     lines = list[str]()
     for panel in diagram.panels:
         if len(diagram.panels) > 1:

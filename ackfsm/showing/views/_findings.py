@@ -34,7 +34,7 @@ def can_happen(finding: Finding, *, no: str, unknown: str) -> Text:
 
 
 def promise(finding: Finding) -> Text:
-    """The source of the promise, red where it is broken; nothing where nobody promises."""
+    """Return the source of the promise, red where it is broken; nothing without a promise."""
     if finding.promise is None:
         return Text("")
     return Text(f"{finding.promise.source}", style="red" if finding.violated else "")
@@ -50,7 +50,7 @@ def ways(findings: Iterable[Finding], title: str) -> Iterator[Text]:
 
 
 def as_promised(findings: Iterable[Finding], not_asked: Collection[str], within: str = "") -> Text:
-    """That nothing breaks a promise, of all promises or of those that were looked at."""
+    """Return the sentence that no promise is broken, of all promises or of the ones looked at."""
     if not not_asked:
         return Text(f"As promised: nothing that is promised never to happen can happen{within}.", style="bold green")
     kept = [str(finding.anomaly) for finding in findings if finding.promise is not None]
@@ -63,7 +63,7 @@ def as_promised(findings: Iterable[Finding], not_asked: Collection[str], within:
 def beside_promises(
     findings: Iterable[Finding], not_asked: Collection[str], without_effect: Iterable[str]
 ) -> Iterator[Text]:
-    """What the conclusion does not tell.
+    """Yield the remarks beside the conclusion.
 
     What an application left undone, the promises that were not looked at, and what was asked and cannot happen.
     """

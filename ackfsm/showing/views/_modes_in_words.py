@@ -1,4 +1,4 @@
-"""What the pages of the systems say of several modes at once: which they are, and what is decided of them."""
+"""Sentences of the systems' pages about several modes at once: their names, and the decisions on them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _by_extent(some: Sequence[ModeResult], modes: Sequence[ModeResult], extents:
 
 
 def any_number(modes: Sequence[ModeResult]) -> Iterator[str]:
-    """What is proved, possible and undecided for any number of messages; nothing where nothing was decided."""
+    """Yield the proved, possible and undecided anomalies for any number of messages, if there are decisions."""
     decided = [mode for mode in modes if mode.any_number is not None]
     if not decided:
         return

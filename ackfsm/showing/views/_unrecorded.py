@@ -1,4 +1,4 @@
-"""The lines about faults that nobody recorded: what they explain, and when they must have happened."""
+"""The lines about unrecorded faults: the messages that they explain, and their times."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _NAMED: Final = 30
 
 
 def assumed_answer(findings: Findings) -> Iterator[RenderableType]:
-    """What the faults explain that the verdict rests on: a sentence, if there are any."""
+    """Yield the sentence on the assumed faults that the verdict rests on, if there are any."""
     unrecorded = findings.unrecorded
     if unrecorded is None or not unrecorded.assumed:
         return
@@ -69,7 +69,7 @@ def _answer(unrecorded: Unrecorded, *, unchecked: bool) -> str:
 
 
 def hint(unrecorded: Unrecorded | None) -> Iterator[RenderableType]:
-    """What unrecorded faults would explain where nobody has assumed any: the next thing to type."""
+    """Yield the faults that would explain a history without assumptions: the next command to type."""
     if unrecorded is None or unrecorded.assumed or not unrecorded.timeline:
         return
     yield ""

@@ -21,7 +21,7 @@ __all__ = ["advice_json", "advice_screen", "candidate_json", "changes_text", "ch
 
 
 def advice_screen(specification: Specification, advice: Advice) -> RenderableType:
-    """The proposals with their proofs, what fails of those that cost less, and what would have to be given up."""
+    """Return the proposals with their proofs, the failures of cheaper ones, and the needs to give up."""
     return Group(
         _heading(advice),
         *_proposals(specification, advice),
@@ -106,7 +106,7 @@ def _proof(specification: Specification, request: Request, proposal: Proposal) -
 
 
 def check_line(specification: Specification, request: Request, configuration: Configuration) -> str:
-    """The command that proves again what is needed of ``configuration``."""
+    """Return the command that proves the needs of ``configuration`` again."""
     profile = configuration.profile
     values = configuration.as_dict()
     chosen = specification.profiles[profile].chosen(
@@ -185,7 +185,7 @@ def _note(advice: Advice) -> Text:
 
 
 def proved_for(request: Request) -> str:
-    """What a proof is of: a sentence."""
+    """Return the scope of a proof, a sentence."""
     bounds = request.bounds
     faults = "any fault" if bounds.faults == set(Fault) else ", ".join(sorted(bounds.faults)) or "no fault"
     times = "any number of times" if bounds.max_faults is None else f"at most {bounds.max_faults} in all"
@@ -220,7 +220,7 @@ def advice_json(specification: Specification, advice: Advice) -> dict[str, Any]:
 
 
 def candidate_json(candidate: Candidate) -> Mapping[str, Any]:
-    """A configuration, what is changed for it, and what it costs, as plain values."""
+    """Return a configuration, its changes and its costs as plain values."""
     return {
         "config": candidate.configuration.as_dict(),
         "changes": {key: format_value(value) for key, value in candidate.changes.items()},

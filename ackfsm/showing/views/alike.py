@@ -33,7 +33,7 @@ def alike_page(specification: Specification, found: Mapping[str, Sequence[AlikeM
 
 
 def digest_line(digest: str) -> str:
-    """What the page says of itself: it is fresh as long as the rows have this digest."""
+    """Return the page's own line: it is fresh as long as the rows have this digest."""
     return f"<!-- Made from spec/ by python -m model_tests.documents, from rows with the digest {digest}. -->"
 
 

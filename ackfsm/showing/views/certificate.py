@@ -17,7 +17,7 @@ __all__ = ["certificate_screen"]
 
 
 def certificate_screen(found: Verification, specification: Specification, path: str) -> RenderableType:
-    """What was looked through, with every setting, what it says, what is not so, the conclusion."""
+    """Return the screen: the views checked, every setting, the statements, the refutations, the conclusion."""
     certificate = found.certificate
     config = certificate.configuration
     modes = ", ".join(str(config.get(key)) for key in ("delivery_mode", "send_mode", "ack_mode", "consumption"))
@@ -36,7 +36,7 @@ def certificate_screen(found: Verification, specification: Specification, path: 
 
 
 def _settings(certificate: Certificate, specification: Specification) -> Iterator[tuple[str, str]]:
-    """What the profile would have otherwise; every setting, where another profile has all of them as they are."""
+    """Yield the settings that differ from the profile's; all of them where the profile is another one."""
     values = specification.configure(None, certificate.configuration).as_dict()
     profile = str(values.pop("profile"))
     chosen = {name: table.chosen(values) for name, table in specification.profiles.items()}

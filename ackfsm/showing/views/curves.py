@@ -1,4 +1,4 @@
-"""What a picture of curves has, and how its numbers are written."""
+"""The parts of a picture of curves, and the form of its numbers."""
 
 from __future__ import annotations
 

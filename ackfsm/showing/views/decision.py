@@ -24,7 +24,7 @@ __all__ = ["decision_screen"]
 
 
 def decision_screen(decision: Decision, specification: Specification, api: str | None = None) -> RenderableType:
-    """Configuration, what was searched, a line for each anomaly, the witnesses, what is open, the conclusion.
+    """Return the configuration, the searches, a line for each anomaly, witnesses, open ones, the conclusion.
 
     ``api`` is the programming interface through which the configuration was asked for, if one was named.
     """

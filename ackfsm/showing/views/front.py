@@ -1,4 +1,4 @@
-"""The front of an advice: a table of what is given at which rate and in which time, curves, and JSON."""
+"""The front of an advice: a table of needs met, rates and times, curves, and JSON."""
 
 from __future__ import annotations
 

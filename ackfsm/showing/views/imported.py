@@ -21,7 +21,7 @@ _REASONS: Final = 5
 
 
 def imported_screen(imported: Imported, output: Path, following: Sequence[str]) -> RenderableType:
-    """How many events there are of each kind, what is missing, and the words of the command to type next."""
+    """Return the number of events of each kind, the missing ones, and the command to type next."""
     return Group(*_parts(imported, output, following))
 
 

@@ -154,7 +154,7 @@ def _mode(lookup: Lookup, key: str, value: Value) -> list[str]:
 def difference_rows(
     differences: Iterable[Difference], other: str, show: Callable[[Place], str] = lambda place: code(str(place))
 ) -> list[str]:
-    """A Markdown table of differences from ``other``; ``show`` makes of a place what a reader can follow."""
+    """Return a Markdown table of differences from ``other``; ``show`` makes a link of a place."""
     rows = [
         (
             code(each.cell.name),

@@ -52,7 +52,7 @@ def journal_json(inspection: Inspection) -> dict[str, Any]:
 
 
 def journal_screen(inspection: Inspection) -> RenderableType:
-    """One screen: what was read, what is live, what is wrong."""
+    """Return one screen: the files read, the live copies, the damage."""
     return Group(titled([("journal", f"{shown(str(inspection.path))} ({inspection.kind})")]), *_lines(inspection))
 
 

@@ -65,7 +65,7 @@ def guarantee_lines(
     verdicts: Mapping[str, bool | None],
     confirmed: Mapping[str, bool | None] = MappingProxyType({}),
 ) -> RenderableType:
-    """The strongest guarantees that hold, a line for each level; those that do not; those that are undecided.
+    """Return the lines of the strongest guarantees by level, the excluded and the undecided ones.
 
     ``confirmed`` are those that do not hold, but of messages that were reported as sent.
     """

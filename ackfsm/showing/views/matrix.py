@@ -172,7 +172,7 @@ def _legend(summary: Summary, counted: str) -> Iterator[Text]:
 
 
 def _open(matrix: Matrix) -> Iterator[RenderableType]:
-    """What is undecided, by its reasons, each with one configuration to look at."""
+    """Yield the undecided cells, by their reasons, each with one configuration to look at."""
     for number, one in enumerate(matrix.open):
         if not number:
             yield Text("undecided", style="bold")

@@ -55,7 +55,7 @@ def _parts(lines: Sequence[str]) -> Iterator[RenderableType]:
 
 
 def _kind(line: str) -> object:
-    """What a line belongs to: a table, a title, a paragraph, or nothing."""
+    """Return the kind of block that a line belongs to: a table, a title, a paragraph, or nothing."""
     return next((kind for kind in (_ROW, _TITLE) if kind.match(line)), bool(line))
 
 

@@ -68,13 +68,13 @@ class Commands:
     tables: Sequence[str]
 
     def message(self, name: str) -> str | None:
-        """What shows the life of the message with that id; ``None`` if nobody could type it."""
+        """Return the command for the life of the message with that id; ``None`` if its id cannot be typed."""
         if not self.explain or not can_be_typed(name):
             return None
         return _typed([*self.explain, "--message", name])
 
     def at(self, time: str) -> str | None:
-        """What shows what was open at a time."""
+        """Return the command for the things open at a time."""
         return _typed([*self.explain, "--at", time]) if self.explain else None
 
 
@@ -180,7 +180,7 @@ class _Page:
         return {name: number for number, name in enumerate(sorted({*names, *more}))}
 
     def facts(self) -> Iterator[str]:
-        """What was read, a line each."""
+        """Yield the facts about the reading, a line each."""
         found = self._result.findings
         config = found.configuration
         faults = in_words([*found.faults, *found.of_calls]) if found.faults or found.of_calls else "none recorded"
@@ -215,7 +215,7 @@ class _Page:
         return "what is told of the message is no run of the model, though no anomaly says so"
 
     def data(self) -> dict[str, Any]:
-        """What the script draws."""
+        """Return the data that the script draws."""
         bins = self._bins
         labels = [self.clock.said((bins.first + place) * bins.width) for place in range(len(bins))]
         stories = [self._story(each) for each in self._picture.stories]
@@ -391,7 +391,7 @@ def _how(band: Band) -> str:
 
 
 def _run(values: list[int], *, level: bool) -> list[int]:
-    """``values`` without zeros before them, and without what is the same after them; first how many stood before.
+    """Return ``values`` without leading zeros and a constant rest; first the number of leading zeros.
 
     After the last value of a level stands the same, else 0.
     """

@@ -19,7 +19,7 @@ __all__ = ["fault_json", "fault_screen"]
 
 
 def fault_screen(run: FaultRun) -> RenderableType:
-    """What, when; the rates before and after; what it did to messages."""
+    """Return the fault with its time, the rates before and after, and its effect on messages."""
     return Group(Text(), _title(run), _rates(run), *(Text(f"  {line}") for line in _counts(run)))
 
 

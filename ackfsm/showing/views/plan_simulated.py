@@ -22,7 +22,7 @@ _BAR: Final = 40
 
 
 def simulation_screen(plan: Plan, together: Simulated, apart: Simulated) -> RenderableType:
-    """Rates beside those of the closed form, percentiles, and a histogram of each latency."""
+    """Return rates beside the closed form's, percentiles, and a histogram of each latency."""
     found = _latencies(together)
     return Group(
         Text(),
@@ -97,7 +97,7 @@ def _histogram(what: str, found: Latencies) -> Iterator[RenderableType]:
 
 
 def _edge(seconds: float) -> str:
-    """A bound of a bin, which has few digits but for what a sum of floating numbers adds."""
+    """Return the bound of a bin with few digits: sums of floating numbers add more."""
     return duration(Fraction(seconds).limit_denominator(10**15))
 
 

@@ -1,4 +1,4 @@
-"""The story of a message as a screen: what is wrong, its life in lanes, what excuses it; what was open at a time."""
+"""The story of a message as a screen: its anomalies, its life in lanes, its excuses; the open things at a time."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ _NARROWEST: Final = 14
 
 
 def lanes_of(moments: Sequence[Moment]) -> list[str]:
-    """The processes: those that sent, then those that were handed something, then others, as they first appear."""
+    """Return the processes: senders first, then receivers, then others, as they first appear."""
     senders = [each.process for each in moments if each.event in {Event.SEND, Event.RESEND}]
     takers = [each.process for each in moments if each.event is Event.DELIVERED]
     broker = [each.process for each in moments if each.process == BROKER]
@@ -139,7 +139,7 @@ def _told(moment: Moment) -> Text:
 def story_screen(
     story: Story, specification: Specification, next_words: Sequence[Sequence[str]] = ()
 ) -> RenderableType:
-    """The answer in sentences, the life in lanes, what was impossible, the faults, and what to type next."""
+    """Return the answer in sentences, the life in lanes, the impossible line, the faults, the next commands."""
     clock = story_clock(story)
     chapter = story.chapters[0]
     impossible = list(impossible_sentences(story, specification, clock))
@@ -196,7 +196,7 @@ def story_json(story: Story, specification: Specification) -> dict[str, Any]:
 
 
 def around_screen(around: Around, next_words: Sequence[Sequence[str]] = ()) -> RenderableType:
-    """What was open at a time, and the lines around it."""
+    """Return the things open at a time, and the lines around it."""
     clock = _around_clock(around)
     parts: list[RenderableType] = [hanging(_at(around, clock), _STYLE[around.verdict])]
     told = [*(_open_sentence(each, clock) for each in around.open)]
@@ -256,5 +256,5 @@ def around_text(around: Around, next_words: Sequence[Sequence[str]] = (), width:
 
 
 def around_json(around: Around) -> dict[str, Any]:
-    """What was around a time as plain JSON values."""
+    """Return the moments around a time as plain JSON values."""
     return around.as_json()

@@ -40,7 +40,7 @@ def story_clock(story: Story) -> Clock:
 
 
 def headline(story: Story) -> str:
-    """What is wrong with the message, and whether anything explains it: one sentence without its full stop."""
+    """Return the anomalies of the message, and whether they are explained: one sentence without its full stop."""
     chapter = story.chapters[0]
     name = f"message {quoted(chapter.message, _NAMED)}"
     wrong = [each for each in chapter.anomalies if each.unexplained]
@@ -220,7 +220,7 @@ def _called(name: str) -> str:
 
 
 def _excuse(story: Story, chapter: Chapter, clock: Clock) -> Iterator[str]:
-    """What excuses what is wrong with a message, or that nothing does."""
+    """Yield the excuses for the anomalies of a message, or that there are none."""
     if not chapter.anomalies and chapter.impossible is None:
         return
     unit = unit_of(story)
@@ -244,12 +244,12 @@ def _excuse(story: Story, chapter: Chapter, clock: Clock) -> Iterator[str]:
 
 
 def unit_of(story: Story) -> str:
-    """What the numbers of its moments count: lines, or events of what an import has made."""
+    """Return the unit of the numbers of its moments: lines, or events that an import has made."""
     return "event" if story.imported else "line"
 
 
 def impossible_sentences(story: Story, specification: Specification, clock: Clock) -> Iterator[str]:
-    """What was impossible, and then what the model allows there instead."""
+    """Yield the impossible line, and the events that the model allows there instead."""
     why = story.chapters[0].impossible
     if why is None:
         return
@@ -272,7 +272,7 @@ def impossible_sentences(story: Story, specification: Specification, clock: Cloc
 
 
 def _instead(why: Contradicted, specification: Specification) -> str:
-    """What the model allows where something impossible was told."""
+    """Return the events that the model allows in place of an impossible one."""
     meant: dict[str, list[str]] = {}
     for each in why.possible[:_ALLOWED]:
         meant.setdefault(_meaning(specification, each), []).append(each)
@@ -291,7 +291,7 @@ def _meaning(specification: Specification, label: str) -> str:
 
 
 def fault_sentences(story: Story, clock: Clock) -> Iterator[str]:
-    """A sentence for each fault that matters: those that explain, then the others, nearest first."""
+    """Yield a sentence for each fault that matters: explaining ones first, then the nearest."""
     chapter = story.chapters[0]
     ranked = sorted(story.faults, key=_rank)
     chosen = sorted(ranked[:_FAULTS], key=lambda each: (each.since, each.fault))

@@ -76,7 +76,7 @@ def _changes(rows: Sequence[Row], side: str) -> bool:
 
 
 def _numbers(dimension: Dimension) -> dict[str, float]:
-    """Those of the values that are numbers, by how they are written."""
+    """Return the values that are numbers, by their written form."""
     if dimension.is_setting:
         known = ((value, parse_size(value)) for value in dimension.values)
         return {value: float(number) for value, number in known if number is not None}

@@ -56,7 +56,7 @@ def systems_page(specification: Specification) -> str:
 
 
 def system_page(specification: Specification, profile: str, modes: Sequence[ModeResult]) -> str:
-    """The page of one system; ``modes`` are those of :func:`ackfsm.surveys.matrix.mode_sweep`."""
+    """Return the page of one system; ``modes`` come from :func:`ackfsm.surveys.matrix.mode_sweep`."""
     table = specification.profiles[profile]
     drawings = f"the machines are drawn in [diagrams]({_DRAWINGS}/README.md), where the sources are listed too"
     lines = [f"# {profile}: {table.system}", "", sentence(f"made from `{_file(specification, profile)}`; {drawings}")]
@@ -237,7 +237,7 @@ def _difference(name: VendorAlias) -> str:
 
 
 def _set_by(name: VendorAlias, values: Mapping[str, object]) -> str:
-    """What a value of a vendor's name sets."""
+    """Return the settings that a value of a vendor's name stands for."""
     if not values:
         return "as without it"
     if len({*values.values()}) == 1:

@@ -59,7 +59,7 @@ class Clock:
 
     @property
     def meaning(self) -> str:
-        """What the times are, a clause."""
+        """Return the meaning of the times, a clause."""
         if not self.of_calendar:
             return "times are seconds of the clock of the history"
         day = datetime.fromtimestamp(self.begun // _SECOND, UTC)

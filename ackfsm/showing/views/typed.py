@@ -19,12 +19,12 @@ _LONGEST: Final = 64
 
 
 def can_be_typed(word: str) -> bool:
-    """Whether ``word`` is short and printable, so that it can be told as what to type."""
+    """Return whether ``word`` is short and printable, so that a command may contain it."""
     return 0 < len(word) <= _LONGEST and word.isprintable() and not word.startswith("-")
 
 
 def in_shell(word: str) -> str:
-    """``word`` as bash, zsh and ksh read it; what is not printable is escaped."""
+    """Return ``word`` as bash, zsh and ksh read it; unprintable characters are escaped."""
     if word.isprintable():
         return shlex.quote(word)
     return f"$'{''.join(map(_escaped, word))}'"

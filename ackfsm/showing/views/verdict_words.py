@@ -1,4 +1,4 @@
-"""What a verdict says in words, for screens, reports and pages: its answer, and what of each anomaly is allowed."""
+"""The words of a verdict for screens, reports and pages: its answer, and the allowed anomalies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _left_open(result: Result) -> str:
 
 
 def _passed(result: Result) -> str:
-    """A pass says what it passes."""
+    """Return the sentence of a pass, with its scope."""
     findings = result.findings.anomalies.values()
     found = [f"{finding.found:,} {finding.anomaly}" for finding in findings if finding.found]
     unrecorded = [str(finding.anomaly) for finding in findings if finding.unrecorded]
@@ -57,7 +57,7 @@ def _wrong(result: Result) -> str:
 
 
 def judged(result: Result, finding: Finding) -> str:
-    """Whether what was found is allowed, and by what."""
+    """Return whether a finding is allowed, and by which cause."""
     allowed = result.allowed[finding.anomaly]
     causes = [f"{cause} ({count:,})" for cause, count in finding.causes.items()]
     if allowed is None:

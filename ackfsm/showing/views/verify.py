@@ -40,7 +40,7 @@ def verify_screen(  # noqa: PLR0913 - what is shown, and how
     command: Sequence[str] = (),
     width: int | None = _WIDTH,
 ) -> RenderableType:
-    """The answer, what was found with what explains it, and what to type next.
+    """Return the answer, the findings with their causes, and the next commands.
 
     Args:
         result: the verdict.
@@ -82,7 +82,7 @@ def _all(result: Result, specification: Specification) -> Iterator[RenderableTyp
 
 
 def _rest(result: Result) -> Iterator[RenderableType]:
-    """What was read, and how to see the rest."""
+    """Yield the amount read, and the way to see the rest."""
     found = result.findings
     yield ""
     faults = in_words([*found.faults, *found.of_calls]) if found.faults or found.of_calls else "none recorded"
@@ -143,7 +143,7 @@ _QUEUES = 10
 
 
 def _queues(found: Findings) -> Iterator[tuple[str, str]]:
-    """The queues with a configuration of their own: what is another one in each."""
+    """Yield the queues with a configuration of their own, and its differences."""
     general = {} if found.configuration is None else found.configuration.as_dict()
     for name, configuration in [*found.queues.items()][:_QUEUES]:
         its = {
@@ -170,7 +170,7 @@ def _model(found: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _cost(found: Findings) -> Iterator[tuple[str, str]]:
-    """What it took to hold messages, and pairs of them, to the model; the time is different each time."""
+    """Yield the cost of holding messages, and pairs of them, to the model; the time varies."""
     held = found.explanation
     if held is not None and held.messages:
         searches, states = (sum(getattr(each, name) for each in found.held) for name in ("searches", "states"))
@@ -208,7 +208,7 @@ _CONTRADICTION: Final = "contradiction"
 
 
 def _rows(result: Result, first: Mapping[Anomaly, FirstMessage], command: Sequence[str]) -> Iterator[RenderableType]:
-    """For each anomaly that was found how often, whether and by what it is allowed, the first message, what to type."""
+    """Yield for each anomaly found its count, whether and why it is allowed, the first message, the next command."""
     found = [finding for finding in result.findings.anomalies.values() if finding.found]
     rows = [(str(each.anomaly), _count(each), _told(result, each), first.get(each.anomaly)) for each in found]
     rows += _contradicted(result.findings)
@@ -232,14 +232,14 @@ def _first(message: FirstMessage) -> str:
 
 
 def _message(anomaly: str, message: FirstMessage) -> tuple[str, str] | tuple[()]:
-    """The option that names the message; its anomaly, if nobody could type the message."""
+    """Return the option that names the message; its anomaly, if the message cannot be typed."""
     if can_be_typed(message.message):
         return "--message", message.message
     return () if anomaly == _CONTRADICTION else ("--anomaly", anomaly)
 
 
 def _told(result: Result, finding: Finding) -> Text:
-    """Whether what was found is allowed, and by what."""
+    """Return whether a finding is allowed, and by which cause."""
     return Text(words.judged(result, finding), style=_STYLE_OF[result.allowed[finding.anomaly]])
 
 
@@ -247,7 +247,7 @@ _STYLE_OF: Final[Mapping[bool | None, str]] = MappingProxyType({True: "", False:
 
 
 def _contradicted(findings: Findings) -> list[tuple[str, str, Text, FirstMessage | None]]:
-    """The row of those that are no run of the model though no anomaly says so."""
+    """Return the row of messages that are no run of the model and have no unexplained anomaly."""
     each = next((each for each in findings.contradicted if not each.anomalies), None)
     message = None if each is None else FirstMessage(message=each.message, line=each.line, t=each.t)
     return [
@@ -257,7 +257,7 @@ def _contradicted(findings: Findings) -> list[tuple[str, str, Text, FirstMessage
 
 
 def _meanings(result: Result, specification: Specification) -> Iterator[RenderableType]:
-    """Every anomaly that a history can show, and what it means."""
+    """Yield every anomaly that a history can show, and its meaning."""
     table = _table("anomaly", "count", "allowed", "what it means")
     for anomaly, finding in result.findings.anomalies.items():
         table.add_row(*_counted(result, finding), specification.meaning(anomaly))
@@ -290,7 +290,7 @@ def _allowed(finding: Finding, *, allowed: bool | None) -> Text:
 
 
 def _verdict(result: Result, *, everything: bool) -> Iterator[RenderableType]:
-    """The verdict with its reason; what is left open in a list, and every reason in full if it is asked for."""
+    """Yield the verdict with its reason; open anomalies in a list, and every reason in full if asked for."""
     yield hanging(words.answer(result), _STYLE[result.verdict])
     several = result.verdict is Verdict.UNKNOWN and len(result.reasons) > 1
     if result.reasons and (everything or several):

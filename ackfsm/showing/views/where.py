@@ -39,7 +39,7 @@ _LISTED: Final = {
 
 
 def screen(answers: Sequence[Answer], width: int = _WIDTH) -> str:
-    """What a person sees: each meaning of the word with its answer, the rows, and what else there is to know.
+    """Return the text for a person: each meaning of the word with its answer, the rows, and related words.
 
     Lines are ``width`` characters at most, but for a word that is longer.
     """
@@ -107,7 +107,7 @@ def _cells(answer: Answer) -> Iterator[_Part]:
 
 
 def _where(cell: Cell, answer: Answer) -> str:
-    """The state and the events of a cell, but for what is asked for."""
+    """Return the state and the events of a cell, except the one that is asked for."""
     shown = "" if cell.events == (answer.name,) else ", ".join(cell.events)
     return f"{', on '.join(part for part in (cell.state, shown) if part)}: "
 

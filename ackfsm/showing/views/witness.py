@@ -34,7 +34,7 @@ def witness_text(specification: Specification, witnesses: Sequence[Witness], wid
 
 
 def witness_screen(specification: Specification, witness: Witness) -> RenderableType:
-    """What the anomaly is, where it was found, a line for every change of every step, and the outcome."""
+    """Return the anomaly, its place, a line for every change of every step, and the outcome."""
     heading = Text.assemble((witness.anomaly, "bold"), f": {specification.meaning(witness.anomaly)}")
     return Group(heading, query_lines(witness.network), "", _Steps(specification, witness), "", _ending(witness))
 

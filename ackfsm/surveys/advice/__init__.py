@@ -1,4 +1,4 @@
-"""Which configuration to take: what is needed, what each legal configuration guarantees, and what it costs.
+"""Advice: the needs, the guarantees of each legal configuration, and its cost.
 
 :func:`advise` tries the configurations of a system in the order of what they cost, has each guarantee decided by
 exhaustive searches, and tells the first that give what is needed, with what fails of those that would cost less.

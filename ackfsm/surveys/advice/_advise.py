@@ -1,4 +1,4 @@
-"""Find the configurations that give what is needed at the least cost, and what fails of those that would cost less.
+"""Find the cheapest configurations that meet the needs, and the failures of cheaper ones.
 
 Candidates are tried in the order of what they cost.  A search with one message and at most two faults refutes most of
 those that will not do; what is left is proved with as many messages and faults as were asked for.
@@ -111,7 +111,7 @@ def advise(  # noqa: PLR0913 - where and how to do it
     directory: Path | None = None,
     progress_bar: ProgressBar | None = None,
 ) -> Advice:
-    """What to take for ``request``; searches run in ``jobs`` processes (1: this one) where the ``cache`` has no answer.
+    """Return the advice for ``request``; searches run in ``jobs`` processes (1: this one), unless in the ``cache``.
 
     Raises :class:`InputError` for settings or an interface that do not exist, and where no configuration is legal.
     """
@@ -148,7 +148,7 @@ class _Advisor:
         )
 
     def _fit(self, every: Sequence[Candidate]) -> list[Candidate]:
-        """Those that are fast enough and have what the needs are said of, such as transactions."""
+        """Return the candidates that are fast enough and have the subjects of the needs, such as transactions."""
         return [each for each in every if each.gives(self._request.work.rate) and self._applies(each)]
 
     def _applies(self, candidate: Candidate) -> bool:
@@ -213,7 +213,7 @@ class _Advisor:
             yield Failure(candidate, need, "", bounds, (), found.states)
 
     def _nearest(self, every: Sequence[Candidate], refuted: Sequence[Failure]) -> Iterator[Failure]:
-        """The cheapest failure of each need, and the fastest of those that would give all but the rate."""
+        """Yield the cheapest failure of each need, and the fastest candidate that meets all but the rate."""
         by_need: dict[str, Failure] = {}
         for failure in sorted(refuted, key=lambda each: self._cost(each.candidate)):
             if failure.need is not None:

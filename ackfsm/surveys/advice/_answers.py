@@ -36,7 +36,7 @@ class Question:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search has found.
+    """The result of a search.
 
     ``witnesses`` has the labels of a run to each name that was reached; where the search is not ``complete``, the
     others are undecided.  It may end early when all that is watched was reached.
@@ -48,7 +48,7 @@ class Answer:
 
 
 class Searches:
-    """Answers questions by what the ``cache`` has, else by searches in the processes of ``work``."""
+    """Answers questions from the ``cache``, else by searches in the processes of ``work``."""
 
     def __init__(self, work: Batch, cache: AnswerCache) -> None:
         self._batch = work
@@ -66,7 +66,7 @@ class Searches:
         return [known[question] for question in questions]
 
     def _of_networks(self, questions: Mapping[str, Question]) -> dict[str, Answer]:
-        """The answer for each key of a network, of which ``questions`` has one that asks for it."""
+        """Return the answer for each key of a network; ``questions`` has one question for each."""
         found = {key: kept for key in questions if (kept := self._cache.find(key)) is not None}
         new = [key for key in questions if key not in found]
         answers = self._batch.run("searching", _answers, [[questions[key]] for key in new])
@@ -79,7 +79,7 @@ _COMPOSED_A_TASK: Final = 4
 
 
 def _network_keys(specification: Specification, questions: Sequence[Question]) -> list[str]:
-    """What is the same for two questions exactly if their searches are: few settings change what is watched."""
+    """Return keys that are equal for two questions exactly if their searches are: few settings matter."""
     return [f"{_sliced(specification, each).key} {each.max_states}" for each in questions]
 
 

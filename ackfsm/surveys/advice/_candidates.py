@@ -167,7 +167,7 @@ class _Candidates:
         return None if configuration is None else self._candidate(configuration, best.work)
 
     def _worth(self, candidate: Candidate) -> tuple[bool, Fraction, Fraction]:
-        """Whether the rate is enough, else how high it is, and those of the sides, one of which may have to wait."""
+        """Return whether the rate is enough, else the rate, and the rates of both sides; one side may wait."""
         rate, asked = candidate.rate.low, self._work.rate
         if rate is None or (asked is not None and rate >= asked):
             return True, Fraction(0), Fraction(0)

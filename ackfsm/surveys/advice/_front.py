@@ -1,4 +1,4 @@
-"""The front: configurations of which none other gives as much, as fast and as soon."""
+"""The front: configurations that no other one beats in needs, rate and time together."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def front(  # noqa: PLR0913 - where and how to do it
     directory: Path | None = None,
     progress_bar: ProgressBar | None = None,
 ) -> Front:
-    """The configurations of which none other gives all that they give, at their rate and in their time.
+    """Return the configurations that no other one beats in needs, rate and time together.
 
     Raises as :func:`ackfsm.surveys.advice.advise`.
     """
@@ -90,7 +90,7 @@ class _Front:
         return tuple(need for need in needs if need.applies_to(configuration, self._specification))
 
     def _proved(self, candidate: Candidate, possible: frozenset[Need]) -> frozenset[Need]:
-        """Those of the ``possible`` needs that are proved: all at once, or each by a search of its own."""
+        """Return the ``possible`` needs that are proved: all at once, or each by a search of its own."""
         left = possible
         for bounds in self._request.levels()[1:]:
             (together,) = self._searches.answers([self._question(candidate, bounds, _watched(left))])

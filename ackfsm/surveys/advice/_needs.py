@@ -38,7 +38,7 @@ class Need:
 
 
 def needs_of(specification: Specification, directory: Path | None = None) -> dict[str, Need]:
-    """All needs by name: those that are guarantees, the other words for them, and ``no-`` each anomaly.
+    """Return all needs by name: guarantees, the other words for them, and ``no-`` each anomaly.
 
     Raises :class:`ackfsm.terms.SpecError` for what is wrong in ``advice.yaml`` of ``spec/`` (or of ``directory``).
     """

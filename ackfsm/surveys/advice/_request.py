@@ -1,4 +1,4 @@
-"""What is asked of an advice."""
+"""The request for an advice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Request"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked.
+    """The request for an advice.
 
     Attributes:
         profiles: the systems that are looked at.
@@ -38,7 +38,7 @@ class Request:
     max_states: int = 4_000_000
 
     def levels(self) -> tuple[Bounds, ...]:
-        """What is searched, one after the other, until something is refuted; the last are the bounds of the proof."""
+        """Return the bounds of the searches, one after the other; the last are the bounds of the proof."""
         most = self.bounds.max_faults
         first = _FIRST_FAULTS if most is None else min(_FIRST_FAULTS, most)
         one = dataclasses.replace(self.bounds, messages=1)

@@ -80,7 +80,7 @@ class Snippets:
     def of(
         self, configuration: Configuration, *, per_commit: int = 1, per_acknowledge: int = 1, message_size: int = 1500
     ) -> tuple[Snippet, ...]:
-        """What a user of the system writes to have ``configuration``.
+        """Return the snippets with which a user of the system asks for ``configuration``.
 
         Of the settings with their defaults only what an application has to write anyway is there.  ``per_commit``
         messages are in a transaction, one call acknowledges ``per_acknowledge``; ``message_size``, in bytes, is for
@@ -333,7 +333,7 @@ class _Page:
         return Snippet(place.where, text, frozenset(key for line in lines for key in line.sets))
 
     def _text(self, line: _Line) -> str | None:
-        """The line; ``None`` if it has a name that has no value for what the settings are."""
+        """Return the line; ``None`` if its name has no value for these settings."""
         if line.alias is None:
             return self._filled(line, line.text, {})
         if line.alias.when is not None and not line.alias.when.holds(self.environment):
@@ -344,7 +344,7 @@ class _Page:
         return self._filled(line, line.text, {"name": line.alias.name, "url": line.alias.url, "value": value})
 
     def _spelled(self, line: _Line, alias: VendorAlias) -> str | None:
-        """The vendor's value for what the settings are, which :meth:`VendorAlias.assigned` turns into them."""
+        """Return the vendor's value for the settings; :meth:`VendorAlias.assigned` turns it into them."""
         settings = {key: self.values[key] for key in alias.keys}
         for written, meaning in alias.values.items():
             if meaning and meaning.items() <= settings.items():

@@ -1,4 +1,4 @@
-"""Read ``spec/advice.yaml``: other words for guarantees, and what is tried beside the switches of the sweep."""
+"""Read ``spec/advice.yaml``: other words for guarantees, and candidates beside the switches of the sweep."""
 
 from __future__ import annotations
 

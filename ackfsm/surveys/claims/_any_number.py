@@ -1,4 +1,4 @@
-"""What a check has shown of few messages, asked for any number of them and of faults (``spec/any.md``)."""
+"""The result of a check of few messages, asked for any number of them and of faults (``spec/any.md``)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["AnyNumberQuery", "NothingToAsk", "StandsAsItIs", "left_open"]
 
 
 class NothingToAsk:
-    """A check of which no proof for any number of messages is asked."""
+    """A check without a proof for any number of messages."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class NothingToAsk:
 
 
 class StandsAsItIs(NothingToAsk):
-    """A check of what is so however many messages there are: a run shows that something is possible, a row is a row."""
+    """A check that holds for every number of messages: a run shows that something is possible, a row is a row."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ class StandsAsItIs(NothingToAsk):
 
 
 def left_open(evidence: Evidence, why: str, also: str = "", **known: Any) -> Evidence:
-    """The ``evidence`` of a check that holds for its own numbers and is not proved for any number, and what is known.
+    """Return ``evidence`` as of a check that holds for its own numbers and is not proved for any number.
 
     ``also`` is what else is to be said, a clause.
     """
@@ -114,7 +114,7 @@ class AnyNumberQuery:
 def _refuted(
     specification: Specification, evidence: Evidence, proof: AnyNumber, settings: Mapping[str, Any], answer: Answer
 ) -> Evidence | None:
-    """What more messages than those of the check show, performed by the other executor."""
+    """Return evidence by more messages than the check has, performed by the other executor; ``None`` if none."""
     if not isinstance(answer, AnyNumberResult) or not answer.witnesses:
         return None
     name, steps = min(answer.witnesses.items(), key=lambda way: len(way[1]))

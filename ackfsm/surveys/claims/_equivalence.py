@@ -25,7 +25,7 @@ DIFFER: Final = "differ"
 
 
 class _Comparison(NothingToAsk):
-    """A check of what is the same, which is shown for few messages alone, since no proof is of traces."""
+    """A comparison of traces, which is made for few messages alone, since proofs are not of traces."""
 
     __slots__ = ()
 
@@ -41,7 +41,7 @@ class _Comparison(NothingToAsk):
         return left_open(evidence, "traces are compared for few messages only")
 
     def few_messages(self, evidence: Evidence) -> int | None:
-        """Those of the traces, unless one of them shows that they differ."""
+        """Return the number of messages of the traces, unless one of them shows that they differ."""
         return None if evidence.check == DIFFER else self.scope.bounds.messages
 
 

@@ -99,7 +99,7 @@ class Simulation:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a search has found; ``witnesses`` has the labels of a shortest run to each name that was reached."""
+    """The result of a search; ``witnesses`` has the labels of a shortest run to each name that was reached."""
 
     states: int
     transitions: int
@@ -109,7 +109,7 @@ class SearchResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """What a comparison has found, see :class:`ackfsm.checking.explore.Comparison`."""
+    """The result of a comparison, see :class:`ackfsm.checking.explore.Comparison`."""
 
     equal: bool | None
     pairs: int
@@ -127,7 +127,7 @@ class SimulationResult:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AnyNumberResult:
-    """What was not proved for any number of messages: why it is ``open``, or the ways to what is possible.
+    """The rest of a proof for any number of messages: why it is ``open``, or the ways to possible anomalies.
 
     ``searched`` is what :func:`search_of_three` has found where something was not proved, else ``None``.
     ``certificate`` is the name of the file with the proof, where everything is proved and files were asked for.
@@ -149,7 +149,7 @@ Answer: TypeAlias = "SearchResult | AnyNumberResult | ComparisonResult | Simulat
 
 
 def observable(specification: Specification) -> frozenset[str]:
-    """The events that can be seen from outside: those that a history shows, and faults."""
+    """Return the events that can be seen from outside: events of a history, and faults."""
     return frozenset(event.name for event in specification.events.values() if event.recorded) | frozenset(Fault)
 
 
@@ -217,7 +217,7 @@ def _prove(
 
 
 def search_of_three(question: AnyNumber, watched: Iterable[str]) -> Search:
-    """A search of three messages, with few faults, for what is not proved: it may show what fewer do not."""
+    """Return a search of three messages, with few faults, for the unproved rest, where fewer may not do."""
     bounds = Bounds(
         messages=_MOST_SEARCHED,
         faults=question.faults,
@@ -256,14 +256,14 @@ def _compare(
 
 
 def _is_one_system(left: Network, right: Network) -> bool:
-    """Whether the same rows decide in every state that a machine of either can come to: what is one system is equal."""
+    """Return whether the same rows decide in every state that a machine of either can come to."""
     pairs = list(zip(left.instances, right.instances, strict=False))
     same_events = len(left.instances) == len(right.instances) and left.events == right.events
     return same_events and all(_behaviour(one) == _behaviour(other) for one, other in pairs)
 
 
 def _behaviour(instance: Instance) -> tuple[str, Mapping[tuple[str, EventRef], tuple[RowKind, str]]]:
-    """The first state, and what is decided in each state that rows lead to from there."""
+    """Return the first state, and the decision in each state that rows lead to from there."""
     fsm = instance.fsm
     found: dict[tuple[str, EventRef], tuple[RowKind, str]] = {}
     known, waiting = {fsm.initial}, [fsm.initial]

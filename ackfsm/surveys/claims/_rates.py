@@ -93,7 +93,7 @@ class Rate(StandsAsItIs):
         return with_simulations(computed, asked, answers) if asked else computed
 
     def _computed(self, rates: Sequence[Fraction]) -> bool:
-        """Whether the arithmetic has what the sentence says."""
+        """Return whether the arithmetic agrees with the sentence."""
         holds = self.at_most is None or all(math.floor(rate) == self.at_most for rate in rates)
         if self.grows:
             holds = holds and all(one < other for one, other in itertools.pairwise(rates)) and len(rates) > 1

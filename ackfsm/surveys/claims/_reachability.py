@@ -1,4 +1,4 @@
-"""Checks of reachability: what never happens, and what is possible."""
+"""Checks of reachability: events that never happen, and possible ones."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Never:
         return self._for_any_number.judged(specification, evidence, answers) if evidence.holds else evidence
 
     def few_messages(self, evidence: Evidence) -> int | None:
-        """Those of the searches, unless it was proved for any number."""
+        """Return the number of messages of the searches, unless it was proved for any number."""
         return None if evidence.data.get("any_number", {}).get("proved") else self.scope.bounds.messages
 
     @property

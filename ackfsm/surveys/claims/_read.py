@@ -29,22 +29,22 @@ class Check(Protocol):
         """The name of its form in ``spec/claims.yaml``."""
 
     def questions(self, specification: Specification) -> list[Question]:
-        """What it asks of the checker; raises :class:`InputError` if it cannot be asked."""
+        """Return its questions to the checker; raises :class:`InputError` if it cannot be asked."""
 
     def evidence(self, specification: Specification, answers: Mapping[Question, Answer]) -> Evidence:
-        """What the answers show; ``answers`` has those of its questions."""
+        """Return the evidence of the answers; ``answers`` has one for each of its questions."""
 
     @property
     def any_number(self) -> bool:
-        """Whether it is to hold for any number of messages, also where nobody asks for that."""
+        """Return whether it is to hold for any number of messages, also without a request for that."""
 
     def any_number_questions(self, specification: Specification) -> list[Question]:
-        """What it asks where it is to hold for any number of messages; raises as :meth:`questions`."""
+        """Return its questions for any number of messages; raises as :meth:`questions`."""
 
     def for_any_number(
         self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]
     ) -> Evidence:
-        """Its evidence for any number of messages; ``answers`` has those of :meth:`any_number_questions`."""
+        """Return its evidence for any number of messages; ``answers`` as of :meth:`any_number_questions`."""
 
     def few_messages(self, evidence: Evidence) -> int | None:
         """For how many messages its ``evidence`` is, which holds; ``None`` if for any number."""
@@ -75,7 +75,7 @@ class Claim:
     contradictions: tuple[Contradiction, ...]
 
     def all_checks(self) -> Iterator[Check]:
-        """Its own checks, and those of what contradicts it."""
+        """Yield its own checks, and the checks of its contradictions."""
         yield from self.checks
         for contradiction in self.contradictions:
             yield from contradiction.checks
@@ -99,7 +99,7 @@ _KINDS: Mapping[str, Callable[[Mapping[str, Any]], Check]] = MappingProxyType(
 
 
 def read(specification: Specification, directory: Path | None = None) -> tuple[Claim, ...]:
-    """The claims that ship with the package, or those of ``directory``.
+    """Return the claims of the package, or of ``directory``.
 
     Raises :class:`ackfsm.terms.SpecError` naming file, line and remedy.
     """

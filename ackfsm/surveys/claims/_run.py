@@ -23,7 +23,7 @@ MAX_STATES = 8_000_000
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ContradictionResult:
-    """The status of what a contradicting source says."""
+    """The status of a contradicting source's statement."""
 
     says: str
     source: str

@@ -11,7 +11,7 @@ __all__ = ["seeds"]
 
 
 def seeds(directory: Path | None = None) -> tuple[Seed, ...]:
-    """The seed documents with the sentences that ship with the package, or those of ``directory``.
+    """Return the seed documents with the sentences of the package, or of ``directory``.
 
     What they name in the tables has been checked as these were loaded.
     Raises :class:`ackfsm.terms.SpecError` for a computation that :mod:`ackfsm.support.throughput` does not have.

@@ -72,7 +72,7 @@ def _not_simulated(computed: Evidence) -> Evidence:
 
 
 def _told(cases: Sequence[_Case]) -> str:
-    """The rates of all sizes and profiles, those that are alike together."""
+    """Return the rates of all sizes and profiles in words, equal ones together."""
     several = len({case.size for case in cases}) > 1
     found: dict[str, dict[str, None]] = {}
     for case in cases:

@@ -86,7 +86,7 @@ def rows_digest(specification: Specification, profiles: Iterable[str] = ()) -> s
 
 
 class _Compared:
-    """Compares modes; what was made of a mode is kept."""
+    """Compares modes; the results of a mode are kept."""
 
     def __init__(self, specification: Specification) -> None:
         self._specification = specification

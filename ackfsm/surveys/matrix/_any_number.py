@@ -24,7 +24,7 @@ def keys_for_any_number(
 
 
 def decided(plan: Plan, specification: Specification, cells: Sequence[tuple[Configuration, Scenario]]) -> list[Outcome]:
-    """What is decided of each cell, in this process alone."""
+    """Return the decision on each cell, in this process alone."""
     decisions = (
         decide(specification, configuration, plan.bounds(scenario), max_states=plan.max_states, workers=1)
         for configuration, scenario in cells
@@ -59,7 +59,7 @@ def _repeated(finding: Finding) -> Iterator[Repeated]:
 
 
 def _searched(decision: Decision, name: str) -> int:
-    """The most messages of which a search with any number of faults came to its end."""
+    """Return the most messages with a complete search of any number of faults."""
     whole = (
         answer.bounds.messages
         for answer in decision.searches

@@ -97,7 +97,7 @@ def given_back(specification: Specification, profile: str) -> Iterator[GivenBack
 
 
 class _Run:
-    """The machines, and what has happened so far."""
+    """The machines, and the events so far."""
 
     def __init__(self, specification: Specification, configuration: Configuration) -> None:
         self._configuration = configuration

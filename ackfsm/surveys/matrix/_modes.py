@@ -19,7 +19,7 @@ __all__ = ["ModeResult", "mode_sweep", "modes"]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModeResult:
-    """One mode of a system: the configuration, what it promises, and what can happen in it.
+    """One mode of a system: the configuration, its promises, and its possible anomalies.
 
     ``causes`` has the outcome for no fault (``None``) and for each kind of fault, which may happen once.
     ``any_number`` is what was decided for any number of messages and of faults, ``None`` where nothing was.

@@ -119,7 +119,7 @@ def span(
     factors: Mapping[str, Sequence[Any]],
     matters: Mapping[str, Condition] = MappingProxyType({}),
 ) -> Iterator[Configuration]:
-    """Every configuration with the settings ``fixed`` and a value of each of ``factors``, also those that are refused.
+    """Yield every configuration with the settings ``fixed`` and a value of each of ``factors``, refused ones too.
 
     A factor takes its default alone where what ``matters`` says of it does not hold of those before it.
     """

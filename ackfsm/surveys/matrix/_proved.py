@@ -1,4 +1,4 @@
-"""What is decided of the modes of the systems for any number of messages: computed once, kept, and looked up.
+"""The decisions on the modes of the systems for any number of messages: computed once, kept, and looked up.
 
 One decision takes a second to a minute, so that the pages of the systems do not make them anew.  They are kept under
 the digest of all that decides (:func:`ackfsm.checking.unbounded.network_key`), so that what is found there is of these very
@@ -59,7 +59,7 @@ _UNDECIDED: Final = re.compile(r"(?P<name>\w+):(?P<searched>\d+) \[(?P<why>[^]]*
 
 
 class Undecided(NamedTuple):
-    """The most messages of which all was searched and did not show an anomaly, and why it is not proved, a clause."""
+    """The most messages that were searched completely without the anomaly, and why it is not proved, a clause."""
 
     searched: int
     why: str
@@ -67,7 +67,7 @@ class Undecided(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DecidedMode:
-    """What is decided of one mode for any number of messages and of faults.
+    """The decision on one mode for any number of messages and of faults.
 
     ``possible`` has the number of messages of a way there.  What is neither there nor ``undecided`` is proved
     impossible.

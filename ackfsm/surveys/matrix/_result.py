@@ -56,7 +56,7 @@ class Repeated:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AnyNumber(Outcome):
-    """What is decided for any number of messages and of faults.
+    """The decision for any number of messages and of faults.
 
     Attributes:
         views: how many views the proofs took.
@@ -118,7 +118,7 @@ class Broken:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Open:
-    """What is undecided for one reason: each anomaly or end with the number of configurations.
+    """The undecided anomalies for one reason: each anomaly or end with the number of configurations.
 
     ``settings`` are as in :class:`Broken`; ``cell`` is one of them.
     """
@@ -197,7 +197,7 @@ class Matrix:
 
     @functools.cached_property
     def broken(self) -> tuple[Broken, ...]:
-        """The promises that are not kept, each with what the configurations that break it have in common."""
+        """Return the promises that are not kept, each with the common settings of the configurations that break it."""
         cells: dict[tuple[Anomaly, str], list[Cell]] = {}
         for row in self.rows():
             for cell in row:
@@ -226,7 +226,7 @@ class Matrix:
 
     @functools.cached_property
     def open(self) -> tuple[Open, ...]:
-        """What is undecided for any number of messages, by its reasons, that of the most configurations first."""
+        """Return the undecided anomalies for any number of messages, by reason, the most configurations first."""
         cells: dict[str, dict[str, list[Cell]]] = {}
         for cell in (cell for row in self.rows() for cell in row):
             undecided = cell.outcome.undecided if isinstance(cell.outcome, AnyNumber) else {}

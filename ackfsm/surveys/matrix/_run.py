@@ -91,7 +91,7 @@ _Keyed: TypeAlias = tuple[str, tuple[int, int]]
 
 
 def _groups(plan: Plan, first: dict[str, tuple[int, int]]) -> list[Sequence[_Keyed]]:
-    """One cell for each key, those of one configuration together, and the large searches first."""
+    """Return one cell for each key, cells of one configuration together, and the large searches first."""
     size = _SEARCHES_A_TASK if plan.messages == 1 else 1
     of_one = (list(cells) for _, cells in itertools.groupby(first.items(), key=lambda item: item[1][0]))
     groups = [group for cells in of_one for group in chunks(cells, size)]

@@ -27,7 +27,7 @@ class Reachability(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Entry:
-    """What a line says of one anomaly.
+    """The entry of a line for one anomaly.
 
     Each setting in ``decided_by`` decides, with the others unchanged, whether the anomaly can happen.
     ``configuration``, ``scenario`` and ``steps`` are those of a shortest witness with the fewest faults (``None`` and

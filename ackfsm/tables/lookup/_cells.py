@@ -41,7 +41,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row of a cell: what it does (``to marked``, ``refused``), under which condition, why, where it stands."""
+    """One row of a cell: its effect (``to marked``, ``refused``), its condition, its reason, its place."""
 
     outcome: str
     when: Condition
@@ -57,7 +57,7 @@ class TableRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cell:
-    """What a table decides for these states and events, which are written together; the first row that holds counts.
+    """The rows of a table for these states and events, which are written together; the first that holds counts.
 
     ``table`` is a machine, or :data:`CALLS`, which has no states.
     """

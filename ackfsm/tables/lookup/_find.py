@@ -74,7 +74,7 @@ class Answer:
 
 
 class Lookup:
-    """The tables by what they are asked for.  ``directory`` holds them where they are not those of the package."""
+    """The tables by names.  ``directory`` holds them if they are not the package's own."""
 
     def __init__(self, specification: Specification, directory: Path | None = None) -> None:
         self.specification = specification
@@ -92,7 +92,7 @@ class Lookup:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """Every cell: whose call an event is, the machines of the system, those that watch for anomalies."""
+        """Return every cell: the caller of an event, the machines of the system, the watching machines."""
         return (*self.calls, *self.machines, *self.watching)
 
     def find(self, word: str, profile: Profile = Profile.JMS) -> tuple[Answer, ...]:
@@ -204,7 +204,7 @@ class Lookup:
         return name, parse_value(name, short if name != "profile" else value)
 
     def _translated(self, name: str, value: str, profile: Profile) -> tuple[str, Value]:
-        """What a value of a vendor's name sets, where it sets something."""
+        """Return the setting and value of a vendor's name and value, where they set something."""
         for key, one in self.specification.assigned(profile, name, value).items():
             return key, parse_value(key, one.options[0].value if isinstance(one, ConditionalValue) else one)
         raise InputError(f"{name}={value} of {profile} leaves its setting as it is; ask for another value")
@@ -377,7 +377,7 @@ class Lookup:
         return f"{machine.name} has no row {quoted(rest)}{hint}; its states are {', '.join(machine.states)}"
 
     def _spelled(self, cells: Iterable[Cell]) -> tuple[str, ...]:
-        """The named conditions in the rows of these cells, and those that they are made of."""
+        """Return the named conditions in the rows of these cells, and the conditions in these."""
         named = self.specification.conditions
         new = {name for cell in cells for name in cell.names() & named.keys()}
         used = set[str]()
@@ -387,7 +387,7 @@ class Lookup:
         return tuple(name for name in named if name in used)
 
     def baseline(self, key: str, space: Space | None = None) -> Value:
-        """What a value of ``key`` is compared with, in ``jms`` unless it is asked for another profile."""
+        """Return the value to compare a value of ``key`` with, in ``jms`` unless another profile is asked for."""
         space = space or self._space(Profile.JMS)
         stated = BASELINES.get(key)
         value = None if stated is None else parse_value(key, stated)
@@ -552,7 +552,7 @@ def _term(term: Term) -> Answer:
 
 
 def _raw(name: str) -> frozenset[str]:
-    """How a setting or a condition is called in conditions: some settings also as what a check has to count."""
+    """Return the names of a setting or a condition in conditions: some settings also as bounds of a check."""
     return frozenset({name, *(bound for bound, key in BOUND_SETTINGS.items() if key == name)})
 
 

@@ -93,7 +93,7 @@ class Space:
         return self.specification.environment(configuration, faults=frozenset(Fault), max_faults=None, messages=2)
 
     def values(self, key: str) -> tuple[Value, ...]:
-        """The values of a setting; of a number those that conditions tell apart (none, 0, 1)."""
+        """Return the values of a setting; of a number the ones that conditions tell apart (none, 0, 1)."""
         return legal_values(key) or ((None, 1) if is_optional(key) else (0, 1))
 
     def differences(self, cells: Iterable[Cell], key: str, value: Value, other: Value) -> Iterator[Difference]:

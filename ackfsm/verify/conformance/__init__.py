@@ -1,1 +1,1 @@
-"""Whether each message, and pairs of them, are runs of the model, and what explains those that are not."""
+"""Conformance: messages and pairs of messages held to the model, and the causes that their anomalies need."""

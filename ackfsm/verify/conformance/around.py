@@ -155,7 +155,7 @@ class _Befallen:
         return [*parts, self._tokens(elsewhere, OTHERS, int(Certainty.PERHAPS))]
 
     def _that_were_hit(self, pair: Ints, at: Ints, process: Ints) -> tuple[Ints, Ints]:
-        """Those of the processes, each of the ``pair`` at a place, that its circumstance may have hit."""
+        """Return the processes, by place of ``pair``, that its circumstance may have hit."""
         hit = self._hit.hold(self._which[pair[at]], process)
         return at[hit], process[hit]
 

@@ -147,7 +147,7 @@ class Explanation:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """What was decided of those, by code, that have one anomaly.
+    """The decisions on the codes that have one anomaly.
 
     Attributes:
         unexplained: those that nothing explains.
@@ -171,7 +171,7 @@ One that needs several causes stands beside each of them.
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class AnomalyCounts:
-    """What was counted, and from what: the messages, or the transactions, that have each of the ``anomalies``."""
+    """The messages, or the transactions, that have each of the ``anomalies``, and the events that were counted."""
 
     events: Index
     machines: Machines
@@ -199,7 +199,7 @@ class AnomalyCounts:
 
 
 class Cases:
-    """Cases that were ``held`` to the model, messages of a history or pairs of them: what is impossible, and why not.
+    """The cases that were ``held`` to the model: messages of a history or pairs of them.
 
     Attributes:
         contradicted: those that are no run of the model, ascending.
@@ -256,7 +256,7 @@ class Cases:
         )
 
     def _stop(self, case: int) -> tuple[Contradiction, Lived, Sign]:
-        """Where a contradicted case stops to be a run, its life, and what is impossible there."""
+        """Return the contradiction of a contradicted case, its life, and the impossible sign."""
         decision, lived = self._held.of(case)
         stop, heard = decision.contradiction, lived.life.heard
         if stop is None:
@@ -264,7 +264,7 @@ class Cases:
         return stop, lived, heard[stop.place].sign if stop.place < len(heard) else Sign(AT_REST)
 
     def contradiction(self, case: int, anomalies: tuple[str, ...] = ()) -> Contradicted:
-        """What is impossible of a contradicted case, which has these ``anomalies``."""
+        """Return the impossible sign of a contradicted case, which has these ``anomalies``."""
         stop, lived, impossible = self._stop(case)
         names = [called(self._events, process) for process in lived.consumers]
         ids = [name_of(self._events, "message", message) for message in self._messages(case)]
@@ -330,7 +330,7 @@ class Explainer(Cases):
         return next((why for why, messages in self.undecided.items() if message in messages), None)
 
     def needs(self, _: Anomaly, messages: Ints) -> Iterator[Need]:
-        """What explains these ``messages``; those that are no runs of the model, or undecided, are not among them."""
+        """Yield the causes of these ``messages``, except undecided ones and ones that are no runs of the model."""
         for message in np.intersect1d(messages, self._explained).tolist():
             for fault in sorted(self._assumed[message]):
                 yield np.array([message]), unrecorded_cause(fault), np.array([NONE])
@@ -377,7 +377,7 @@ def told_by(events: Index, row: int) -> Mapping[str, Any]:
 
 
 def _in_words(sign: Sign, names: Sequence[str], ids: Sequence[str] = ()) -> str:
-    """What was heard, with the ``names`` of consumers, and of a pair the ``ids`` of the messages that it is of."""
+    """Return the words for a sign, with the ``names`` of consumers, and the ``ids`` of its messages of a pair."""
     at = f" at {names[sign.consumer - 1]}" if sign.consumer else ""
     whose = " and ".join(quoted(name, _NAMED) for of, name in enumerate(ids, start=1) if sign.of & of)
     perhaps = "perhaps " if sign.certainty is Certainty.PERHAPS else ""

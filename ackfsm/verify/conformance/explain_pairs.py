@@ -91,13 +91,13 @@ class PairExplainer(Cases):
         return dataclasses.replace(explanation, pairs=pairs, undecided=undecided), found
 
     def _exclusive_undecided(self) -> Mapping[str, int]:
-        """How many messages of exclusive queues two consumers had at once of which it is open whether they may."""
+        """Return how many messages of exclusive queues two consumers held at once, undecided, by reason."""
         held = self._pairs.having(Why.HELD_BESIDE)
         count = self._pairs.unheld + len(np.setdiff1d(held, self._decided))
         return {_EXCLUSIVE: count} if count else {}
 
     def _halves(self) -> Iterator[tuple[int, Contradicted]]:
-        """What was consumed in each halved transaction, and what is impossible of it beside what was sent in it."""
+        """Yield the input of each halved transaction, and its contradiction beside the output."""
         if self._halved is None:
             return
         for consumed, sent, row in zip(*map(np.ndarray.tolist, dataclasses.astuple(self._halved)), strict=True):
@@ -144,7 +144,7 @@ class PairExplainer(Cases):
         return np.unique(np.where(np.isin(first, self._anomalies[Anomaly.LOSS]), first, second))
 
     def _with_pairs(self, anomaly: Anomaly, alone: Explained) -> Explained:
-        """Also those of messages that came again, or were lost, although another message says that they could not."""
+        """Return ``alone`` with the messages that came again, or were lost, and that a pair contradicts."""
         if anomaly not in self._before:
             return alone
         bad = np.setdiff1d(self._came_again, self._before[anomaly])
@@ -157,7 +157,7 @@ class PairExplainer(Cases):
         return dataclasses.replace(alone, unexplained=unexplained, causes=causes)
 
     def _reordered(self) -> Explained:
-        """Of the messages that came after a later-sent one those that no pair explains.
+        """Return the decisions on the overtaken messages; without a pair that explains one it is unexplained.
 
         What another consumer had and gave back unseen comes late, marked or not: no application has seen it.  Neither
         has what two sessions of a producer send an order (JMS 6.2.9).  The others are judged by their kind as well:
@@ -177,7 +177,7 @@ class PairExplainer(Cases):
         return its
 
     def _given_back_elsewhere(self, places: Ints, of: Ints) -> Ints:
-        """The overtaken messages, of those that pairs at ``places`` are ``of``, that another consumer must have had."""
+        """Return the overtaken messages, of the pairs at ``places``, that another consumer must have had."""
         usable = np.isin(places, np.setdiff1d(self._decided, self.contradicted))
         chosen = np.flatnonzero(usable)
         needing = [
@@ -200,7 +200,7 @@ class PairExplainer(Cases):
         return of_all or any(sign.consumer not in {0, own} for sign in needed)
 
     def _torn(self) -> Explained:
-        """Of the torn transactions those of which two members are no run of the model."""
+        """Return the torn transactions; unexplained are those with two members that are no run of the model."""
         return self._of(
             self._anomalies[Anomaly.TORN_TRANSACTION],
             *self._telling(Anomaly.TORN_TRANSACTION),
@@ -208,7 +208,7 @@ class PairExplainer(Cases):
         )
 
     def _whole_transactions(self) -> Ints:
-        """The transactions of which every two members that follow each other were decided."""
+        """Return the transactions all of whose adjacent members were decided as pairs."""
         count, members = self._events.count_of("transaction"), self._pairs.member
         expected = np.zeros(count, np.int64)
         for rows in (self._events.places(Event.SEND, Event.RESEND), self._events.places(Event.DELIVERED)):
@@ -222,7 +222,7 @@ class PairExplainer(Cases):
         )
 
     def _of(self, codes: Ints, places: Ints, of: Ints, decided: Ints) -> Explained:
-        """What the pairs at ``places``, each ``of`` a message or transaction, say of those that have an anomaly."""
+        """Return the explanation of ``codes`` by the pairs at ``places``, each ``of`` a message or transaction."""
         bad = np.isin(places, self.contradicted)
         unexplained = np.intersect1d(codes, of[bad])
         explained = np.setdiff1d(np.intersect1d(codes, decided), unexplained)
@@ -235,7 +235,7 @@ class PairExplainer(Cases):
         )
 
     def needs(self, anomaly: Anomaly, codes: Ints) -> Iterator[Need]:
-        """What explains those of ``codes`` that have an anomaly of which pairs tell."""
+        """Yield the causes of all ``codes`` that have an anomaly between messages."""
         places, of = self._telling(anomaly)
         usable = np.isin(of, codes) & np.isin(places, self._decided)
         yield from self._needs(places[usable], of[usable])
@@ -244,14 +244,14 @@ class PairExplainer(Cases):
             yield across, _OTHER_SESSION, np.full(len(across), NONE)
 
     def _telling(self, anomaly: Anomaly) -> tuple[Ints, Ints]:
-        """The pairs that tell of an anomaly between messages, each with the message or transaction of which it does."""
+        """Return the pairs that tell of an anomaly, and the message or transaction of each."""
         if anomaly is Anomaly.TORN_TRANSACTION:
             return self._pairs.member, self._pairs.transaction
         places = self._pairs.having(Why.OVERTAKEN)
         return places, self._pairs.first[places]
 
     def accusations(self, by_anomaly: Mapping[Anomaly, Explained]) -> Iterator[tuple[int, Contradicted, bool]]:
-        """Of each pair that is no run of the model the messages against whom that is held, and what is impossible.
+        """Yield for each contradicted pair the accused message and the impossible sign.
 
         The last says whether no anomaly that nothing explains says so.
         """
@@ -268,7 +268,7 @@ class PairExplainer(Cases):
         yield from ((message, told, True) for message, told in self._halves())
 
     def _accused(self, by_anomaly: Mapping[Anomaly, Explained]) -> Mapping[Anomaly, Ints]:
-        """For each anomaly the contradicted pairs of which one that nothing explains says so."""
+        """Return for each anomaly the contradicted pairs that an unexplained case of it accuses."""
         both, found = self._pairs, dict[Anomaly, Ints]()
         for anomaly, each in by_anomaly.items():
             if anomaly is Anomaly.TORN_TRANSACTION:

@@ -130,7 +130,7 @@ class Walk:
         self._all = (1 << len(life.heard)) - 1
 
     def first(self) -> Mapping[Cut, Belief]:
-        """What is believed before anything was heard."""
+        """Return the belief at the gap before all signs."""
         return {0: self._observer.first()}
 
     def may_be_next(self, place: int, cut: Cut) -> bool:
@@ -138,15 +138,15 @@ class Walk:
         return place == len(self._life.heard) or not self._order.before[place] & ~cut
 
     def end(self, level: Mapping[Cut, Belief]) -> Belief:
-        """What is believed at the cut of all signs."""
+        """Return the belief at the cut of all signs."""
         return level.get(self._all, _NONE)
 
     def rested(self, belief: Belief) -> Belief:
-        """What is left of a ``belief`` at the end: the states at rest, if nothing followed."""
+        """Return the states at rest of a ``belief`` at the end, or all if something may have followed."""
         return self._observer.hear(belief, Sign(AT_REST)) if self._life.at_rest else belief
 
     def spread(self, start: Mapping[Cut, Belief], seen: dict[Cut, Belief]) -> dict[Cut, Belief]:
-        """What ``start`` and the signs lead to, but what was ``seen``; it is seen then.
+        """Return the beliefs that ``start`` and the signs lead to, except those ``seen``, and add them there.
 
         Raises :class:`TooManyStatesError` if there are too many orders.
         """
@@ -174,7 +174,7 @@ class Walk:
 
 
 def predecessors(heard: Sequence[Heard]) -> list[Cut]:
-    """For each sign the set of those that came before it: certainly, or since it is all the same which of them did.
+    """Return for each sign the cut of the signs that came before it, certainly or by convention between equal ones.
 
     Of two equal signs the second comes after the first if what the first waits for the second waits for too, and what
     waits for the second waits for the first: in any other order they can change places.  So forty crashes of a process
@@ -199,7 +199,7 @@ def predecessors(heard: Sequence[Heard]) -> list[Cut]:
 
 
 def _after(before: Sequence[Cut], place: int) -> Cut:
-    """The set of those that the sign at ``place`` came before, by what came before each."""
+    """Return the cut of the signs that the sign at ``place`` came before; ``before`` has each one's predecessors."""
     return sum(1 << other for other, its in enumerate(before) if its >> place & 1)
 
 
@@ -207,7 +207,7 @@ _KEPT: Final = 64
 
 
 class _Order:
-    """Which sign may come next: ``before`` has for each those that come before it."""
+    """The order of the signs of a life: ``before`` has for each sign its predecessors."""
 
     def __init__(self, heard: Sequence[Heard]) -> None:
         self.before = predecessors(heard)
@@ -216,7 +216,7 @@ class _Order:
         self._near: dict[int, list[int]] = {}
 
     def next(self, cut: Cut) -> Iterator[int]:
-        """The places of the signs that may come after those of ``cut``."""
+        """Yield the places of the signs that may come after the signs of ``cut``."""
         first = (~cut & (cut + 1)).bit_length() - 1
         if first not in self._near:
             if len(self._near) == _KEPT:

@@ -1,4 +1,4 @@
-"""What the lines of a history tell of its messages, and when: as tokens, a column at a time."""
+"""The lines of a history as tokens of its messages, with their moments, a column at a time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Visits:
     """When each consumer was handed a message of each queue, so that it was there."""
 
     def __init__(self, events: Index, deliveries: Ints, queues: Ints) -> None:
-        """``queues`` are those of the messages."""
+        """``queues`` has the queue of each message."""
         process, queue = events.process[deliveries].astype(np.int64), queues[events.message[deliveries]]
         width = np.int64(events.count_of("queue") + 1)
         pairs, pair = np.unique(process * width + queue + 1, return_inverse=True)
@@ -63,7 +63,7 @@ class Visits:
 
 
 class Lines:
-    """What the rows of a history tell of its messages, and when."""
+    """The tokens and moments that the rows of a history tell of its messages."""
 
     def __init__(self, events: Index, skew: int, signs: Signs, *, recovers: bool = False) -> None:
         """``recovers`` says that the library recovers a session whose listener has thrown."""
@@ -151,7 +151,7 @@ class Lines:
         return this
 
     def consumers_beside(self, message: int, known: Collection[int]) -> tuple[int, ...]:
-        """The processes that consumed from the queue of ``message``, but those that are ``known``."""
+        """Return the processes that consumed from the queue of ``message``, except the ``known`` ones."""
         _, consumers = self.consumers_of.of(self.queues[[message]])
         return tuple(process for process in consumers.tolist() if process not in known)
 
@@ -166,7 +166,7 @@ class Lines:
         return np.asarray(np.maximum(told, 1) < self.consumers[self.queues])
 
     def may_be_shared(self) -> Mask:
-        """Which queues, and whether none, may have several: also those that did nothing, and of whom no line tells."""
+        """Return a mask of queues (the last: none) that may have several consumers, idle ones included."""
         unheard = self.circumstances.unheard.any()
         return np.asarray(self.consumers + len(self.idle) + unheard > 1)
 
@@ -223,7 +223,7 @@ class Lines:
         return Tokens(*(np.broadcast_to(each, (len(message),)) for each in columns))
 
     def _named(self, code: int, row: SignRow, rows: Ints) -> Tokens:
-        """What is late is told of whoever was handed the message."""
+        """Return the tokens of named messages; a late line is of the holder of its message."""
         rows = rows[self.events.message[rows] != ABSENT]
         if row.when is When.LATE:
             rows = np.setdiff1d(rows, self.by_workers)
@@ -301,7 +301,7 @@ class Lines:
         return np.minimum(of_calls, self.events.covered(uncalled))
 
     def _called(self, code: int, rows: Ints) -> Tokens:
-        """What the calls at ``rows``, or their answers, cover.
+        """Return the tokens of the messages that the calls at ``rows``, or their answers, cover.
 
         That is uncertain of a message which the call does not name and which the session may not have any more: it went
         elsewhere before, its application failed with it or refused it, or its connection may have broken.  A call of a

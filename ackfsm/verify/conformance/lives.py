@@ -32,7 +32,7 @@ __all__ = ["Facts", "Lived", "Lives", "Recorded", "signs_around"]
 
 
 class Facts(IntFlag):
-    """What is recorded of a message beside its signs and their order."""
+    """The records of a message beside its signs and their order."""
 
     AT_REST = 1
     """Its queue was seen drained after its last send."""
@@ -140,7 +140,7 @@ class Lived:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Recorded:
-    """What a history records of single messages, or of pairs of them.
+    """The records of single messages, or of pairs of them.
 
     For each message there are its :class:`Facts`, and when it began to live and ceased.
     """
@@ -163,7 +163,7 @@ class Recorded:
         names_all: bool = False,
         recovers: bool = False,
     ) -> Recorded:
-        """``silent`` are the processes that never say what is processed; ``skew`` is how far two clocks may differ.
+        """Return the records of all messages; ``silent`` processes never write ``processed``, ``skew`` is in ns.
 
         ``recovers`` says that the library recovers a session whose listener has thrown.
 
@@ -180,11 +180,11 @@ class Recorded:
         return cls(lines, tokens, facts, *spans, names_all)
 
     def only(self, messages: Mask) -> Recorded:
-        """What it records of some of its messages."""
+        """Return the records of the chosen ``messages``, a mask."""
         return dataclasses.replace(self, _tokens=self._tokens.where(messages[self._tokens.message]))
 
     def of_pairs(self, first: Ints, second: Ints) -> Recorded:
-        """What it records of pairs of messages, which have numbers from 0 on."""
+        """Return the records of pairs of messages, which have numbers from 0 on."""
         lines = self._lines.of_pairs(first, second)
         signs = self._lines.signs
         tokens = until_the_last(of_pairs(self._tokens, first, second, signs), len(first), signs)
@@ -238,7 +238,7 @@ class Recorded:
         return self._grouped(tokens.where(np.lexsort(keys)), loosely=True)
 
     def _around(self, tokens: Tokens, end: Ints, *, with_absences: bool = False) -> Tokens:
-        """What happened around the messages of ``tokens``, each of which ends as ``end`` says."""
+        """Return the tokens of the circumstances of the messages of ``tokens``; their lives end at ``end``."""
         told = np.zeros(len(end), np.bool_)
         told[tokens.message] = True
         lived = Lifetimes(np.flatnonzero(told), self._begin[told], end[told])

@@ -53,7 +53,7 @@ _MOST_FOLLOWED: Final = 200
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Decision:
-    """What was decided of one life: where it stops to be a run of the model, or why nothing was decided, a clause."""
+    """The decision on one life: its contradiction, or the reason why it is undecided, a clause."""
 
     contradiction: Contradiction | None
     undecided: str | None = None
@@ -61,7 +61,7 @@ class Decision:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Conformance:
-    """What was decided of all messages of a history, or of pairs of them; what was looked at twice counts as then.
+    """The decisions on all messages of a history, or on pairs of them; of several looks the last one counts.
 
     Attributes:
         recorded: what is recorded of them.
@@ -94,7 +94,7 @@ class Conformance:
         return self._having([each.contradiction is not None for each in self.decisions])
 
     def undecided(self) -> Mapping[str, Ints]:
-        """The messages of which nothing was decided, ascending, by the reason."""
+        """Return the undecided messages, ascending, by the reason."""
         reasons = sorted({each.undecided for each in self.decisions if each.undecided is not None})
         found = {why: self._having([each.undecided == why for each in self.decisions]) for why in reasons}
         return {why: its for why, its in found.items() if len(its)}
@@ -104,7 +104,7 @@ class Conformance:
         return found
 
     def loose(self) -> Ints:
-        """Those that are no run of the model in the order of their lines, whatever they are in other orders."""
+        """Return the messages that are no run of the model in the order of their lines."""
         return np.flatnonzero(self._look > 0)
 
     def stops(self) -> tuple[Ints, Ints]:
@@ -114,7 +114,7 @@ class Conformance:
         return messages, self._looks[-1].rows(self._place[messages], stops[self.numbers[messages]])
 
     def of(self, message: int) -> tuple[Decision, Lived]:
-        """What was decided of ``message``, and its life."""
+        """Return the decision on ``message``, and its life."""
         lived = self._looks[int(self._look[message])].lived(int(self._place[message]))
         return self.decisions[self.numbers[message]], lived
 
@@ -124,7 +124,7 @@ class Conformance:
             yield lives.lived(int(np.searchsorted(lives.message, message)))
 
     def alike(self, messages: Ints) -> Iterator[Ints]:
-        """For each different life the places of those of ``messages`` that have it."""
+        """Yield for each different life the places of its messages in ``messages``."""
         numbers = self.numbers[messages]
         order = np.argsort(numbers, kind="stable")
         bounds = np.flatnonzero(np.diff(numbers[order], prepend=ABSENT - 1))
@@ -276,7 +276,7 @@ class Judge:
         return next((row.undecided for row in rows if not row.wants.holds(environment)), None)
 
     def hearing(self, lived: Lived) -> tuple[Life, Observer]:
-        """What is heard of ``lived``, and who hears it."""
+        """Return the life of ``lived``, as it is heard, and its observer."""
         return lived.life, self.who_hears(lived)
 
     def anew(self) -> Judge:
@@ -342,7 +342,7 @@ class Judge:
         return self._specification.conditions[condition].holds(self._specification.environment(configuration))
 
     def who_hears(self, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
-        """The observer of ``lived``, with ``settings`` beside those of the message."""
+        """Return the observer of ``lived``, with ``settings`` beside the settings of the message."""
         configuration = dataclasses.replace(self.configuration_of(lived), **settings)  # type: ignore[arg-type]
         hearing = self.heard(lived, configuration)
         consumers = max(1, len(lived.consumers))
@@ -388,7 +388,7 @@ class Judge:
         )
 
     def facts(self, lived: Lived) -> frozenset[Fact]:
-        """What the lines of ``lived`` tell beside their signs."""
+        """Return the facts of ``lived`` beside its signs."""
         bits, inside = lived.facts, self._in_transactions(lived.facts)
         told = {
             Fact.SILENT: Facts.NOT_PROCESSED in bits,
@@ -432,18 +432,18 @@ class Judge:
         return self._recording.signs[sign.name].of is Of.COVERED
 
     def _may_be_committed(self, lived: Lived) -> bool:
-        """Whether its producer was told that a commit is rolled back of which it may not know the outcome."""
+        """Return whether its producer was told of a rollback of a commit that may have succeeded."""
         rows = [self._recording.signs[each.sign.name] for each in lived.life.heard]
         undone = any(row.undone and row.side is Side.PRODUCER for row in rows)
         return undone and any(row.is_around and row.side is not Side.CONSUMER for row in rows)
 
     def _is_doubt(self, name: str) -> bool:
-        """Whether a consumer is told so that a call has failed, of which nobody knows the outcome."""
+        """Return whether the sign tells a consumer of a failed call with unknown outcome."""
         row = self._recording.signs[name]
         return row.side is Side.CONSUMER and self._recording.not_awaited.issuperset(row.tells)
 
     def configuration_of(self, lived: Lived, unseen: Collection[str] = ()) -> Configuration:
-        """The configuration of a life, with the settings of its signs, and of those that may have come ``unseen``."""
+        """Return the configuration of a life, with the settings of its signs and of ``unseen`` ones."""
         general = self.of_mode(lived.mode)
         environment = self._specification.environment(general)
         own: dict[str, Any] = {}

@@ -73,7 +73,7 @@ def _network(
 
 
 def _optional(specification: Specification, messages: int) -> frozenset[str]:
-    """The optional events that a life of so many messages may have: those of a line, and those without any."""
+    """Return the optional events that a life of so many messages may have, with a line or without one."""
     recording = specification.recording
     told = {event for row in recording.signs.values() if row.only is not Only.WRITTEN for event in _of_row(row)}
     untold = {event for event, between in recording.untold.items() if messages > 1 or not between}
@@ -119,7 +119,7 @@ class States:
         return after
 
     def enabled(self, states: Collection[int]) -> frozenset[int]:
-        """The events that are enabled in one of ``states``, of which there is one."""
+        """Return the events that are enabled in at least one of ``states``, which are not empty."""
         enabled = self._successors.enabled(self._rows(states), range(len(self.network.events)))
         return frozenset(np.flatnonzero(enabled.any(axis=0)).tolist())
 
@@ -175,7 +175,7 @@ class Hearing:
 
 
 class Observer:
-    """Hears the signs of one message or two, but those that are unheard: what they tell of may have happened unseen."""
+    """The observer of the signs of one message or two; events without a sign may happen unseen."""
 
     def __init__(self, states: States, specification: Specification, hearing: Hearing) -> None:
         self._states = states
@@ -221,11 +221,11 @@ class Observer:
         return of in {0, BOTH} or self._whose(event) in {0, of}
 
     def first(self) -> Belief:
-        """What is believed before anything was heard."""
+        """Return the belief before the first sign."""
         return self._closure(frozenset({0}))
 
     def hear(self, belief: Belief, sign: Sign) -> Belief:
-        """What is believed after ``sign``; empty if it is impossible."""
+        """Return the belief after ``sign``; empty if the sign is impossible."""
         key = belief, sign
         if key not in self._steps:
             self._steps[key] = self._heard(belief, sign)

@@ -29,22 +29,22 @@ _TOO_MANY: Final = "two messages may be in too many states"
 
 
 class PairJudge(Judge):
-    """Decides lives of pairs: each sign says of which of the two it is, or of both."""
+    """The judge of the lives of pairs: each sign is of one of the two messages, or of both."""
 
     explaining = frozenset()
     most_consumers, whom = 3, "two messages"
 
     def __init__(self, specification: Specification, configuration: Configuration, events: Index, urgent: int) -> None:
-        """The first pairs, as many as are ``urgent``, leave something of what is affordable for the others."""
+        """The first ``urgent`` pairs leave some states of the limit to the others."""
         super().__init__(specification, configuration, events)
         self._urgent = urgent
 
     def turn(self, lived: Lived) -> tuple[int, ...]:
-        """Urgent ones first, then short ones, of which the most are affordable."""
+        """Return the key that puts urgent lives first, then short ones: most of these fit into the limit."""
         return (lived.message,) if lived.message < self._urgent else (self._urgent, len(lived.life.heard))
 
     def why_not(self, lived: Lived) -> str | None:
-        """The same of two messages; what is affordable is not for one alone."""
+        """Return the reason against deciding a pair; the limit of states is shared by all pairs."""
         most = _MOST_OF_THE_URGENT if lived.message < self._urgent else _MOST_STATES
         return super().why_not(lived) or (_TOO_MANY if self.states > most else None)
 
@@ -76,7 +76,7 @@ class PairJudge(Judge):
         return life, observer
 
     def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
-        """The same of two messages; what is free for one of them is free where it is of none."""
+        """Return the hearing of two messages; a line that is free for one is free where it is of neither."""
         found = super().heard(lived, configuration)
         unheard = found.unheard
         if any(Event.RESEND in its for its in names_of_each(lived.life)):  # who writes one down writes all of them
@@ -98,7 +98,7 @@ class PairJudge(Judge):
         return life.with_signs(signs)
 
     def _may_come_in_another_order(self, lived: Lived) -> bool:
-        """Whether both messages came again, an application gave back what it had, or several sessions sent them.
+        """Return whether both came again, an application gave back, or several sessions sent them.
 
         "Redelivered messages do not have to be delivered in exactly their original delivery order" (JMS recover).
         """
@@ -110,7 +110,7 @@ class PairJudge(Judge):
 
 
 def _with_two_others(lived: Lived) -> Lived:
-    """The same with two consumers for those that no message was handed to: each may have been at another one."""
+    """Return ``lived`` with two consumers in place of the one that got no message."""
     number = len(lived.consumers)
     heard, places = list[Heard](), list[int]()
     for place, each in enumerate(lived.life.heard):

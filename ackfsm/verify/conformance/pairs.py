@@ -81,7 +81,7 @@ class Pairs:
         return len(self.first)
 
     def having(self, why: Why) -> Ints:
-        """The places of those that ``why`` made pairs."""
+        """Return the places of the pairs that were formed because of ``why``."""
         found: Ints = np.flatnonzero(self.why & int(why))
         return found
 
@@ -93,7 +93,7 @@ def pairs_of(
     anomalies: Mapping[Anomaly, Ints],
     doubted: Ints,
 ) -> Pairs:
-    """The pairs of ``events``, whose messages are runs of the model by themselves, without those that are ``doubted``.
+    """Return the pairs of ``events`` whose messages are runs of the model alone, without ``doubted`` ones.
 
     ``anomalies`` has the messages that were overtaken, those that were lost, and the transactions that were torn.
     """
@@ -140,11 +140,11 @@ class _Pairing:
         self._lane = number_pairs(sender, self._kind)
 
     def pairs(self, torn: Ints) -> Pairs:
-        """Those that the network of two messages may be held to, each once, the members of ``torn`` ones early."""
+        """Return the pairs for the network of two messages, each once, the members of ``torn`` transactions early."""
         return self._chosen([self._ordered(each) for each in self._candidates()], torn)
 
     def _ordered(self, found: _Candidates) -> _Candidates:
-        """Those of messages that are alike, the first sent first."""
+        """Return the candidates with two messages that are alike, the one sent first first."""
         swapped = self._sent[found.first] > self._sent[found.second]
         first, second = np.where(swapped, found.second, found.first), np.where(swapped, found.first, found.second)
         kept = self._usable[first] & self._usable[second] & (first != second)
@@ -179,7 +179,7 @@ class _Pairing:
         return first[chosen], second[chosen]
 
     def _beside_lost(self) -> tuple[Ints, Ints]:
-        """What was sent right before and after each lost message in its lane."""
+        """Return the messages sent right before and after each lost message in its lane, as pairs."""
         sent = np.flatnonzero(self._sent != NONE)
         first, second = _adjacent(sent, self._lane[sent], self._sent[sent])
         beside = np.isin(first, self._lost) | np.isin(second, self._lost)
@@ -227,7 +227,7 @@ class _Pairing:
         return message[places], message[others]
 
     def _members(self) -> Iterator[_Candidates]:
-        """Members of one transaction and one lane: what it sent, in order, and what it received."""
+        """Yield the members of each transaction in one lane: its sends, in order, and its deliveries."""
         events = self._events
         for kinds in ((Event.SEND, Event.RESEND), (Event.DELIVERED,)):
             inside = events.inside(*kinds)
@@ -312,14 +312,14 @@ class _Pairing:
 
 
 def _adjacent(messages: Ints, lane: Ints, moment: Ints) -> tuple[Ints, Ints]:
-    """Those of ``messages`` that follow each other in one lane, by their moments."""
+    """Return the pairs of ``messages`` that follow each other in one lane, by their moments."""
     order = np.lexsort((moment, lane))
     same = lane[order][1:] == lane[order][:-1]
     return messages[order][:-1][same].astype(np.int64), messages[order][1:][same].astype(np.int64)
 
 
 def _alike(facts: Ints, first: Ints, second: Ints, fact: Facts, how: Facts) -> Mask:
-    """Whether two messages of which ``fact`` is told are told to be so in the same way."""
+    """Return a mask of the pairs that lack ``fact`` in one message, or have it in the same way in both."""
     both = facts[first] & facts[second] & int(fact) != 0
     return np.asarray(~both | ((facts[first] ^ facts[second]) & int(how) == 0))
 

@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class UnrecordedFault:
-    """A fault that nobody recorded, and that explains messages.
+    """An unrecorded fault that explains messages.
 
     Attributes:
         fault: its kind.
@@ -66,7 +66,7 @@ class UnrecordedFault:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Unrecorded:
-    """What faults that nobody recorded explain of the messages that are no run of the model.
+    """The unrecorded faults that explain messages that are no run of the model.
 
     Attributes:
         kinds: the faults that may have happened unrecorded.
@@ -105,7 +105,7 @@ class Unrecorded:
 
 
 def together(parts: Sequence[Unrecorded]) -> Unrecorded:
-    """What is assumed of several parts of one history, at least one; faults that may be the same are one."""
+    """Return the time line of several parts of one history, at least one; faults that may be the same are one."""
     found = list(parts[0].timeline)
     for part in parts[1:]:
         found = _met(found, part.timeline)
@@ -122,7 +122,7 @@ def together(parts: Sequence[Unrecorded]) -> Unrecorded:
 
 
 def _met(found: list[UnrecordedFault], more: Sequence[UnrecordedFault]) -> list[UnrecordedFault]:
-    """The faults of two parts; one of each part that have a moment in common are one, but those of single messages."""
+    """Return the faults of two parts; two with a moment in common are one, except faults of single messages."""
     apart, left = list[UnrecordedFault](), list(found)
     for each in more:
         other = next((other for other in left if _may_be_same(each, other)), None)
@@ -213,7 +213,7 @@ class _Joining(Generic[T]):
             self._take(message, option, self._new(option))
 
     def moments(self) -> Iterator[Moment]:
-        """Those of each family, chosen once more if that makes them fewer."""
+        """Yield the moments of each family, chosen once more if that makes them fewer."""
         for family, moments in self._moments.items():
             taken = self._taken[family]
             again = _stabbed(family, taken) if len({message for message, _ in taken}) == len(taken) else moments
@@ -247,7 +247,7 @@ class _Joining(Generic[T]):
         return moment
 
     def _take(self, message: int, option: Option[T], moment: Moment) -> None:
-        """Explain ``message`` by ``moment``, and what is left of it by moments that there are already."""
+        """Explain ``message`` by ``moment``, and the rest of it by the moments that exist."""
         _narrow(moment, message, option)
         self._taken.setdefault(option.family, []).append((message, option))
         self._pending[message] = self._further(message, option, moment)
@@ -275,7 +275,7 @@ def _deepest(intervals: Ints) -> tuple[int, int]:
 
 
 def _stabbed(family: Family, taken: Sequence[tuple[int, Option[T]]]) -> list[Moment]:
-    """The fewest moments of which each interval has one."""
+    """Return the fewest moments such that each interval has one."""
     found: list[Moment] = []
     for message, option in sorted(taken, key=lambda each: each[1].high):
         if not found or option.low > found[-1].high:

@@ -1,4 +1,4 @@
-"""What the lines tell of messages, as columns: each token is one sign of one message, or of a pair of them."""
+"""Tokens as columns: each is one sign of one message, or of a pair of messages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tokens:
         return Tokens(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
     def distinct(self) -> Tokens:
-        """Without those that are the same as the one before: a call that covers two deliveries is one call."""
+        """Return the tokens without repetitions: a call that covers two deliveries is one call."""
         if not len(self.message):
             return self
         columns = (self.message, self.row, self.sign, self.process)
@@ -87,7 +87,7 @@ _OF_ONE_MESSAGE: Final = frozenset({Of.NAMED, Of.HOLDER, Of.UNTOLD})
 
 
 def merged(tokens: Tokens, signs: Signs) -> Tokens:
-    """``tokens`` in order, with one for what a line tells of both messages of a pair, or of one and what is around.
+    """Return ``tokens`` in order, with one token for a line about both messages of a pair, or one and its circumstance.
 
     A call that covers both is as uncertain as it is of one of them; what ends a session or befalls it, as certain.
     """
@@ -109,7 +109,7 @@ def merged(tokens: Tokens, signs: Signs) -> Tokens:
 
 
 def doubted(tokens: Tokens, signs: Signs) -> Tokens:
-    """A call that failed may have had no effect: what a sign doubts is not sure of the messages that have it."""
+    """Return ``tokens`` with doubted signs made unsure: a call that failed may have had no effect."""
     certainty = tokens.certainty.copy()
     for code, row in enumerate(signs.rows):
         if row.doubts:

@@ -1,4 +1,4 @@
-"""The smallest explanation of a message by faults that nobody recorded, and those of all messages joined.
+"""The smallest explanation of a message by unrecorded faults, and the time line of all messages.
 
 A life that is no run of the model may be one if a fault happened that no line tells.  Such a fault is heard as a
 recorded one would be, at some moment between two signs, and costs 1; the states that so many of them lead to are found
@@ -158,7 +158,7 @@ def unrecorded_cause(fault: Fault) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Assumption:
-    """What comes of assuming faults that nobody recorded.
+    """The result of assuming unrecorded faults.
 
     Attributes:
         summary: for people, with the time line.
@@ -174,7 +174,7 @@ class Assumption:
 def assumption_of(
     conformance: Conformance, events: Events, messages: Ints, assumed: Collection[Fault]
 ) -> Assumption | None:
-    """Explain ``messages``, none of which is a run of the model, by as few of the ``assumed`` faults as may be.
+    """Return the fewest ``assumed`` faults that explain ``messages``, none of them a run of the model.
 
     If none are assumed and the history records none either, what any single fault would explain is a hint; there is
     none (``None``) if the history records faults, or nothing is to be explained, or too many messages.
@@ -330,7 +330,7 @@ class _Search:
         return self._of_one_kind(lived, 1) or (None if alone else self._of_one_kind(lived, MOST_FAULTS)) or found
 
     def _of_one_kind(self, lived: Lived, most: int) -> Smallest | None:
-        """The fewest faults that explain ``lived`` among those of one kind, ``most`` of them; ``None`` if none do."""
+        """Return the fewest faults of one kind that explain ``lived``, at ``most`` so many; ``None`` if none do."""
         by_kind = [self._held(lived, (fault,), most) for fault in self._faults]
         found = [each for each in by_kind if isinstance(each, Smallest)]
         fewest = min((each.faults for each in found), default=0)
@@ -370,7 +370,7 @@ class _Search:
             yield from _merged(options)
 
     def _moments(self, lived: Lived, chosen: Iterable[tuple[int, int]]) -> tuple[Sequence[int], Sequence[int]]:
-        """From when to when each sign of a life may have happened, with the times of those that are ``chosen``."""
+        """Return the first and the last moment of each sign of a life, with the times of the ``chosen`` faults."""
         low, high = (each.tolist() for each in self._recorded.when(lived.rows))
         untold = (place for place, row in enumerate(lived.rows) if row == _UNTOLD)
         for place, (begin, end) in zip(untold, chosen, strict=True):
@@ -399,7 +399,7 @@ class _Search:
 
 
 def _merged(options: Sequence[Option[_Detail]]) -> Sequence[Option[_Detail]]:
-    """``options`` of one family, those that overlap as one."""
+    """Return the ``options`` of one family with overlapping ones joined."""
     found = list[Option[_Detail]]()
     for each in sorted(options, key=lambda option: (option.low, option.high)):
         if found and each.low <= found[-1].high:

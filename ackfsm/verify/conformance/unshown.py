@@ -54,7 +54,7 @@ def may_be_runs(  # noqa: PLR0913, PLR0917 - what was decided, and by what
     configuration: Configuration,
     missing: frozenset[str],
 ) -> Ints:
-    """Those of ``messages``, none of which is a run, that are one with some of what is ``missing``; or it is open."""
+    """Return the ``messages``, no runs as recorded, that are runs with some ``missing`` events, or may be."""
     missing = matters_to_the_model(missing)
     if not missing or not len(messages):
         return messages[:0]
@@ -132,10 +132,10 @@ class _Lenient(Judge):
         return life, observer
 
     def configuration_of(self, lived: Lived, unseen: Collection[str] = ()) -> Configuration:
-        """The settings of what the source cannot show are those of a message that had it."""
+        """Return the configuration of a message that had all events that the source cannot show."""
         unshown = {_SETTING[event] for event in self._missing & _SETTING.keys()}
         return super().configuration_of(lived, unshown.union(unseen))
 
     def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
-        """With what the source cannot show unseen."""
+        """Return the hearing in which events that the source cannot show are silent."""
         return dataclasses.replace(super().heard(lived, configuration), unseen=self._unshown)

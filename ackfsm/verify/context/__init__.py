@@ -1,1 +1,1 @@
-"""What lines mean beside each other: whom a fault hit, which call covers what, how clocks differ, what was at rest."""
+"""The meaning of lines beside each other: victims of faults, covers of calls, clocks, queues at rest."""

@@ -92,7 +92,7 @@ class _Waits:
     last: Ints
 
     def had_by(self, events: Index, queue: Ints, rows: Ints) -> bool:
-        """Whether at one of ``rows`` a message of its ``queue`` waits for the process of that row, or for nobody."""
+        """Return whether at one of ``rows`` a message of its ``queue`` waits for its process, or for none."""
         width = np.int64(events.count_of("process") + 1)
         of = queue * width
         found = _going_on(
@@ -106,7 +106,7 @@ class _Waits:
 
 
 def _waits(events: Index) -> _Waits:
-    """Those of messages that others overtook, and of those that were never delivered.
+    """Return the waits of overtaken messages and of messages that were never delivered.
 
     Of the latter not those that were refused, that came to their end, or that were sent in a transaction, which may
     have been rolled back.
@@ -131,7 +131,7 @@ def _overtaken(queue: Ints, first: Ints, last: Ints) -> Mask:
 
 
 def given_back_beside(events: Index, *, thrown: bool) -> bool:
-    """Whether a session gave back what it had, or may have had, between two deliveries of another one from its queue.
+    """Return whether a session gave back messages between two deliveries of another one from its queue.
 
     That is where it was recovered, rolled back or closed, or, if ``thrown``, where its listener threw.  What it had
     prefetched and never seen then goes to the other one.  A session that neither sent nor was delivered anything may
@@ -166,7 +166,7 @@ def _consumed(events: Index) -> _Consumed:
 
 
 def _silent(events: Index, rows: Ints) -> Ints:
-    """Those of ``rows`` whose session neither sent nor was delivered anything."""
+    """Return the ``rows`` whose session neither sent nor was delivered anything."""
     busy = events.session[np.append(events.sends, events.deliveries)]
     return np.asarray(rows[~np.isin(events.session[rows], busy)])
 

@@ -102,7 +102,7 @@ def allowed(  # noqa: PLR0913 - it is one question
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Question:
-    """What is asked of the tables."""
+    """A question to the tables."""
 
     specification: Specification
     configuration: Configuration
@@ -255,7 +255,7 @@ def _read(file: Path, question: Mapping[str, object], anomalies: Collection[Anom
 
 
 def _entry(question: Mapping[str, object], answer: Mapping[str, object]) -> dict[str, object]:
-    """What is written: the question, its answer, and a check over both."""
+    """Return the entry to be written: the question, its answer, and a check over both."""
     text = json.dumps([question, answer], sort_keys=True)
     return {"question": question, "answer": answer, "check": hashlib.sha256(text.encode()).hexdigest()}
 

@@ -80,7 +80,7 @@ class Circumstances:
 
     @classmethod
     def of_rows(cls, row: Ints, sign: int, moments: tuple[Ints, Ints], process: Ints, **more: Ints) -> Circumstances:
-        """One for each ``row``, of which the ``moments`` say when it happened, and which tells of one ``process``.
+        """Return one circumstance for each ``row``, at its ``moments`` (ns), of one ``process``.
 
         ``more`` is the queue that it concerns, and whether it is ``sure`` that it hit the process.
         """
@@ -193,7 +193,7 @@ class _Clients:
         return frozenset(lost | gone) if lost else everybody
 
     def lost(self, side: Side, low: int, high: int) -> frozenset[int]:
-        """Those of the clients of that side that lost a session meanwhile."""
+        """Return the clients of that side that lost a session from ``low`` to ``high``."""
         lost = {process for process, begin, end in self._changed if begin <= high and end >= low}
         return self.everybody(side) & lost
 

@@ -1,4 +1,4 @@
-"""What a line of a history says of one message: the signs of ``spec/recording.yaml``, and their codes in arrays."""
+"""The signs that lines tell of one message, by ``spec/recording.yaml``, and their codes in arrays."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ MOST_GROUPS: Final = 256
 
 
 class Series(StrEnum):
-    """What is counted."""
+    """The kinds of counts over time."""
 
     SENT = "sent"
     CONFIRMED = "confirmed"
@@ -49,7 +49,7 @@ _NUMBER: Final = {series: number for number, series in enumerate(Series)}
 
 
 class By(StrEnum):
-    """By what the counts are told apart."""
+    """The ways to divide counts into groups."""
 
     ALL = "all"
     QUEUE = "queue"
@@ -64,7 +64,7 @@ _SECOND: Final = 10**9
 
 
 def _widths() -> Iterator[int]:
-    """Nanoseconds, ascending, each of which divides the next: what people count time in."""
+    """Yield widths of bins in ns, ascending; each divides the next, as seconds do minutes."""
     for power in range(9):
         yield from (10**power, 5 * 10**power)
     yield from (_SECOND * each for each in (1, 5, 10, 30, 60, 300, 600, 1800, 3600, 10_800, 21_600, 43_200))
@@ -75,13 +75,13 @@ WIDTHS: Final = tuple(_widths())
 
 
 def width_of(begun: int, ended: int) -> int:
-    """The width of bins, nanoseconds, of which :data:`MOST_BINS` reach from ``begun`` to ``ended``."""
+    """Return the width of bins in ns: at most :data:`MOST_BINS` of them reach from ``begun`` to ``ended``."""
     return next((each for each in WIDTHS if ended // each - begun // each < MOST_BINS), WIDTHS[-1])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Grouped:
-    """Counts of groups, those that are not 0: of each its group, its series, its bin and how many."""
+    """The counts that are not 0, as columns: the group, the series, the bin and the count of each."""
 
     group: Ints
     series: Ints
@@ -118,7 +118,7 @@ class Grouped:
         return Grouped(np.concatenate(groups), series, bins, count, names).summed(bins)
 
     def values(self, first: int, bins: int) -> Iterator[tuple[Group, Series, Ints]]:
-        """For each group and series the count of each of so many bins from ``first``; of a level, what is open then."""
+        """Yield for each group and series its counts, an array of ``bins`` from ``first`` on."""
         every = tuple(Series)
         order = np.lexsort((self.series, self.group))
         key = self.group[order] * len(every) + self.series[order]
@@ -160,7 +160,7 @@ class Bins:
 
     @staticmethod
     def merged(parts: Sequence[Bins]) -> Bins:
-        """Those of all ``parts``, at least one, of a history.  It is associative and commutative."""
+        """Return the bins of all ``parts`` of a history, at least one.  Associative and commutative."""
         begun, ended = min(each.begun for each in parts), max(each.ended for each in parts)
         width = max(width_of(begun, ended), *(each.width for each in parts))
         counts = {}
@@ -228,7 +228,7 @@ def _points(events: Index) -> Iterator[_Points]:
 
 
 def _at(events: Index, series: Series, rows: Ints, when: Ints | None = None) -> _Points:
-    """What is told by these rows, or of them when an act covers them."""
+    """Return the points of a series at these rows, or when an act covers them."""
     when = rows if when is None else when
     rows, when = rows[when != NEVER], when[when != NEVER]
     number = np.full(len(rows), _NUMBER[series])

@@ -56,7 +56,7 @@ class Prefetch:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Halved:
-    """Transactions of which one side took effect, and not the other: one message of each side.
+    """Transactions with an effect on one side only, as columns: one message of each side.
 
     ``row`` is the delivery with which the consumed one came again although the sent one came; :data:`NONE` if neither.
     """
@@ -99,7 +99,7 @@ def window_overruns(events: Index, window: int, within: Mask) -> Ints:
 
 
 def opened(lane: Ints, begin: Ints, end: Ints) -> Ints:
-    """How many of its lane were open when each began, of what is open from one row to another; NEVER: for good."""
+    """Return for each span of rows how many of its lane were open when it began; an end of NEVER is for good."""
     until = np.maximum(end, begin + 1)  # what is over at once was open after those before it had begun
     width = np.int64(begin.max(initial=0) + 2)
     now = lane * width + begin
@@ -108,7 +108,7 @@ def opened(lane: Ints, begin: Ints, end: Ints) -> Ints:
 
 
 def prefetch_overruns(events: Index, prefetch: Prefetch, messages: Mask) -> Ints:
-    """Those of ``messages`` that came while ``prefetch.bound`` deliveries of them in that session and queue were open.
+    """Return the ``messages`` that came while ``prefetch.bound`` deliveries of their session and queue were open.
 
     The bound is one of the broker's, of which a history sees only the far end, so whatever may have freed a place there
     is taken to have done so as early as it can (:func:`ends_of`).  What two queues send to one session is counted
@@ -151,7 +151,7 @@ def _eras(events: Index, places: Ints, prefetch: Prefetch) -> Ints:
 
 
 def torn_transactions(events: Index, rest: Quiescence, messages: Mask) -> tuple[Ints, bool]:
-    """The transactions of which a part took effect, and whether every one of ``messages`` could be judged.
+    """Return the transactions with a partial effect, and whether each of ``messages`` could be judged.
 
     Of those at rest: some but not all of the sends were delivered (or expired, or were dead-lettered),
     or, the outcome being in doubt, some but not all of the consumed messages came again.  What was dead-lettered or
@@ -176,7 +176,7 @@ def torn_transactions(events: Index, rest: Quiescence, messages: Mask) -> tuple[
 
 
 def halved_transactions(events: Index, rest: Quiescence) -> Halved:
-    """The transactions in doubt that both sent and consumed, of which one side took effect and the other did not.
+    """Return the transactions in doubt, with both sends and deliveries, of one side only.
 
     That is no ``torn_transaction`` to the letter, for which each side is looked at by itself.  Either what was consumed
     came again although what was sent came, or at rest neither did.  Messages that were sent again tell nothing.

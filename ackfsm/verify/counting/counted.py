@@ -69,7 +69,7 @@ class Counted:
 
     @functools.cached_property
     def machines(self) -> Machines:
-        """Those that watch the messages of the share."""
+        """Return the machines that watch the messages of the share."""
         return machines_of(self.specification, self.configuration)
 
     @functools.cached_property
@@ -79,12 +79,12 @@ class Counted:
 
     @functools.cached_property
     def missing(self) -> frozenset[str]:
-        """What the source cannot show of the share."""
+        """Return the events that the source cannot show of the share."""
         return missing_events(self.unshown, self.specification, self.configuration)
 
     @property
     def quiescence(self) -> Quiescence:
-        """What was seen at rest."""
+        """Return the messages at rest."""
         return self.events.quiescence
 
     @property
@@ -98,7 +98,7 @@ class Counted:
 
     @functools.cached_property
     def counts(self) -> Mapping[Anomaly, Count]:
-        """Of every anomaly that a history can show those that have it, as far as its source can show that."""
+        """Return the cases of every anomaly that a history can show, as far as its source can show them."""
         folded = folded_properties(self.specification)
         counts = {anomaly: self._folded(anomaly, definition) for anomaly, definition in folded.items()}
         counts |= {anomaly: count(self) for anomaly, count in _COUNTS.items()}
@@ -110,7 +110,7 @@ class Counted:
         }
 
     def unrested(self) -> Mapping[Anomaly, Ints]:
-        """Of every anomaly those that would have it if they were at rest, which nobody saw."""
+        """Return for every anomaly the messages that would have it if they were at rest, unseen so far."""
         found = {
             anomaly: np.setdiff1d(self._meaning(anomaly), self.counts[anomaly].codes)
             for anomaly, definition in folded_properties(self.specification).items()
@@ -120,7 +120,7 @@ class Counted:
         return found | {Anomaly.TORN_TRANSACTION: np.setdiff1d(torn, self.counts[Anomaly.TORN_TRANSACTION].codes)}
 
     def _meaning(self, monitor: str, rested: Mask | None = None) -> Ints:
-        """The messages of the share that ``monitor`` has marked where those that ``rested`` are at rest; else all."""
+        """Return the messages that ``monitor`` marks, with ``rested`` ones (a mask; ``None``: all) at rest."""
         at_rest = np.ones(len(self.states), bool) if rested is None else rested
         return np.flatnonzero(self.machines.means(monitor, self.states, at_rest) & self.share.messages)
 
@@ -185,6 +185,6 @@ _COUNTS: Final[Mapping[Anomaly, Callable[[Counted], Count]]] = MappingProxyType(
 
 
 def shown_anomalies(specification: Specification) -> tuple[Anomaly, ...]:
-    """What a history can show."""
+    """Return the anomalies that a history can show."""
     counted = folded_properties(specification).keys() | _COUNTS.keys() | {Anomaly.STUCK}
     return tuple(anomaly for anomaly in Anomaly if anomaly in counted)

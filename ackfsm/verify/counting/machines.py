@@ -22,7 +22,7 @@ __all__ = ["Machines", "StateMachine", "Watcher", "compile_watchers", "fold"]
 
 
 class StateMachine(Protocol):
-    """What the fold needs of a machine; :class:`ackfsm.tables.Fsm` has it."""
+    """The interface of a machine for the fold; :class:`ackfsm.tables.Fsm` has it."""
 
     @property
     def states(self) -> Sequence[str]:

@@ -26,7 +26,7 @@ __all__ = ["OBSERVABLES", "SHOWN_AS", "Observable", "Stream", "covering_acks", "
 
 
 class Observable(StrEnum):
-    """What the property machines see of one message.
+    """The observations of one message, as the property machines read them.
 
     Rows of one moment stand in this order, so that a ``resend`` comes before the
     ``send_in_transaction`` that it also is, and a ``producer_crash`` after the send that it leaves open.
@@ -151,7 +151,7 @@ def _keys(events: Index, observable: Ints | Observable, members: Ints, place: In
 
 
 def _observed(events: Index) -> Iterator[tuple[Ints | Observable, Ints, Ints]]:
-    """What was observed, of the messages of which rows, and at which rows."""
+    """Yield each observation, the rows of its messages, and the rows at which it was made."""
     rows, observable = _direct(events)
     yield observable, rows, rows
     inside = events.inside(Event.SEND, Event.RESEND)

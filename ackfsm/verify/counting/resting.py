@@ -1,4 +1,4 @@
-"""What rests in a history: calls that wait for ever, and messages that a queue holds though nobody has them."""
+"""Stuck calls and messages of a history: calls that wait for ever, messages that a queue holds without a consumer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NOT_SEEN: Final = "no `drained` or `depth` follows the last line before a call 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Resting:
-    """Some that are stuck: the ids that are known, and how many there are without one; or why nobody can tell."""
+    """Stuck messages: their known ids, and the number of the others; or the reason why they are undecided."""
 
     messages: frozenset[str] = frozenset()
     others: int = 0
@@ -50,7 +50,7 @@ class Resting:
 
 
 class Seen:
-    """The history around what was seen at rest."""
+    """The history around the queues and calls seen at rest."""
 
     def __init__(self, events: Events, remarks: Sequence[Remark]) -> None:
         self._events, self.remarks = Index.of(events), remarks
@@ -65,7 +65,7 @@ class Seen:
         ]
 
     def _of(self, remark: Remark) -> Ints:
-        """The rows of what the process of ``remark`` did."""
+        """Return the rows of the process of ``remark``."""
         process = self._codes["process"].get(remark.process, NEVER)
         mine = self._acts & (self._events.process == process)
         if remark.session is not None:
@@ -121,7 +121,7 @@ class Seen:
         return None if quiet else _UNREPAIRED
 
     def last_depths(self) -> Iterator[Remark]:
-        """Those that nothing in their queue follows."""
+        """Yield the last depth of each queue, if no line of its queue follows."""
         events = self._events
         for each in self.remarks:
             if each.event != Event.DEPTH or not (each.position or each.delivery_count):
@@ -142,7 +142,7 @@ class Seen:
         by_library: bool,
         keeps_failed: bool,
     ) -> Resting:
-        """What of a queue is in flight although nobody has it, or ready although somebody waits for it."""
+        """Return the stuck messages of a queue: in flight without a consumer, or ready although one waits."""
         if any(begin <= depth.t < end for begin, end in self._outages):
             return Resting(unknown=_UNREPAIRED)
         owed, candidates = self._held(depth, by_library=by_library, keeps_failed=keeps_failed)
@@ -160,7 +160,7 @@ class Seen:
         return self._names(self._events.message[named].tolist())
 
     def _held(self, depth: Remark, *, by_library: bool, keeps_failed: bool) -> tuple[frozenset[str], frozenset[str]]:
-        """The messages of a queue that applications did not acknowledge, and those that the broker may hold beside."""
+        """Return the unacknowledged messages of a queue, and others that the broker may hold."""
         events = self._events
         here = self._in_queue(depth.queue)
         deliveries = events.deliveries

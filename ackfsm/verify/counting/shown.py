@@ -124,7 +124,7 @@ def countable(
 def _of_counts(
     missing: frozenset[str], events: Events, specification: Specification, configuration: Configuration | None
 ) -> Iterator[tuple[Anomaly, Countable]]:
-    """The same of those that no machine counts."""
+    """Yield the anomalies that no machine counts, each with its certainty."""
     without = {
         Anomaly.WINDOW_OVERRUN: configuration is not None and window_of(specification, configuration) is None,
         Anomaly.PREFETCH_OVERRUN: configuration is not None and prefetch_of(specification, configuration) is None,
@@ -148,7 +148,7 @@ def ordered(names: Collection[str]) -> tuple[str, ...]:
 def _differs(
     machines: Machines, anomaly: Anomaly, missing: Collection[str], *, covers: bool, only_less: bool = False
 ) -> bool:
-    """Whether what is ``missing`` may change what a machine of the ``anomaly`` says; ``only_less``: take it back."""
+    """Return whether ``missing`` events may change the answer of a machine; ``only_less``: take it back."""
     hidden = [observable_code(each) for name in missing for each in SHOWN_AS.get(name, ())]
     spurious = [observable_code(each) for each in _CUMULATIVE] if covers and _GIVE_BACK & set(missing) else []
     unflagged = "redelivered" in missing
@@ -167,7 +167,7 @@ def _differs(
 def _pairs(
     machines: Machines, initial: int, hidden: Collection[int], spurious: Collection[int], *, unflagged: bool
 ) -> Iterator[tuple[int, int]]:
-    """The states that a machine may be in after what is shown, each with one after all that happened."""
+    """Yield pairs of states of a machine: one after the shown events, one after all that happened."""
     following = machines.next
     clear, flagged = (observable_code(each) for each in (Observable.DELIVERED_CLEAR, Observable.DELIVERED_FLAGGED))
     seen, front = {(initial, initial)}, [(initial, initial)]

@@ -103,7 +103,7 @@ def needs_configuration(definition: Property) -> bool:
 
 
 def machines_of(specification: Specification, configuration: Configuration | None) -> Machines:
-    """Compile the machines to fold: those of the properties, named after the anomaly, the ends, and the counters.
+    """Compile the machines to fold: the properties, named after the anomaly, the ends, and the counters.
 
     Without a configuration the properties that depend on one are left out.  Raises
     :class:`SpecError` for a property machine that observables of one message cannot drive.

@@ -1,1 +1,1 @@
-"""What was found in events that are in memory, and the verdict on it."""
+"""The findings in events that are in memory, and the verdict on them."""

@@ -72,7 +72,7 @@ class How(TypedDict, total=False):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What is asked of a history.
+    """The question to a history.
 
     Attributes:
         specification: the tables, whose properties define the anomalies of a single message.
@@ -114,14 +114,14 @@ class _Whole:
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class _Examination(Counted):
-    """One share of a history, what was counted in it, and the ``whole`` of it."""
+    """One share of a history, its counts, and the ``whole`` of it."""
 
     whole: _Whole
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Examined:
-    """The findings of a history, with what was judged of its messages.
+    """The findings of a history, with the judgements on its messages.
 
     Attributes:
         findings: what was counted.
@@ -167,7 +167,7 @@ def examine(
 
 
 def outcome_of(history: History, asked: Asked) -> Outcome:
-    """As :func:`examine`, with what the findings are of."""
+    """Return the findings of :func:`examine`, with the events and judgements behind them."""
     events, clocks = aligned(history.events, asked.skew)
     skew = clocks.latest if asked.skew is None else asked.skew
     found = examined(dataclasses.replace(history, events=events), asked, clocks, skew)
@@ -214,7 +214,7 @@ def _gives_back_up_to(shares: Sequence[Share], events: Events) -> Mask:
 
 
 def _within_windows(specification: Specification, shares: Sequence[Share], events: Index) -> Mask:
-    """A send that nobody answers, as its queue or its own mode has it, would be open for ever: it is in no window."""
+    """Return a mask of sends within windows: a send without any answer would be open for ever."""
     within, modes = np.zeros(events.count_of("message"), bool), events.mode_of
     for each in shares:
         if each.configuration is None:
@@ -266,7 +266,7 @@ class _Model:
 
 
 def _held(this: _Examination, doubted: Ints) -> _Model | None:
-    """``None`` if there is no model; of ``doubted`` messages what is impossible may be of the recording."""
+    """Return the decisions of the model, ``None`` without one; ``doubted`` messages may be of the recording."""
     whole, events, configuration = this.whole, this.events, this.configuration
     if configuration is None or not whole.asked.hold:
         return None
@@ -302,7 +302,7 @@ def _held(this: _Examination, doubted: Ints) -> _Model | None:
 
 
 def _anomalies(this: _Examination, explained: Mapping[Anomaly, Explained], judged: pa.Table) -> dict[Anomaly, Finding]:
-    """What was ``judged`` of every anomaly, counted, and what else a finding says of it."""
+    """Return the finding for every anomaly: the counts of ``judged`` cases and their explanations."""
     numbers = numbers_of(judged)
     found: dict[Anomaly, Finding] = {}
     for anomaly in (name for name in Anomaly if name in this.counts):
@@ -349,7 +349,7 @@ class _Silence:
     repeated: Ints
 
     def open(self, unprocessed: Ints) -> Mapping[Anomaly, Ints]:
-        """Those that may have an anomaly for want of a record; ``unprocessed`` are all that seem to be."""
+        """Return the messages that may have an anomaly for want of a record; ``unprocessed`` seem to have it."""
         if self.silent.told:
             return {Anomaly.REPROCESSED: self.repeated}
         its = unprocessed if len(self.unprocessed) else self.unprocessed
@@ -370,7 +370,7 @@ def _silence(this: _Examination) -> _Silence | None:
 def _as_recorded(
     this: _Examination, found: dict[Anomaly, Finding], early: Early | None, silence: _Silence | None
 ) -> dict[Anomaly, Finding]:
-    """What was ``found``, with what may be of the recording and not of the system."""
+    """Return the findings ``found``, with the cases that may be of the recording."""
     if early is not None and found[Anomaly.PHANTOM].found:
         found[Anomaly.PHANTOM] = unless_early(found[Anomaly.PHANTOM], early, this.whole.skew)
     if silence is not None:
@@ -434,7 +434,7 @@ def _mixed(this: _Examination, explained: Mapping[Anomaly, Explained]) -> Mappin
 
 
 def _halved(this: _Examination, configuration: Configuration, decided: Conformance) -> Halved | None:
-    """The transactions of which one side took effect alone, where the configuration has none of these."""
+    """Return the transactions with an effect on one side only, where the configuration has none of these."""
     environment = this.specification.environment(configuration)
     if not this.specification.conditions[Condition.COMMIT_WAITS_FOR_SYNC].holds(environment):
         return None
@@ -444,7 +444,7 @@ def _halved(this: _Examination, configuration: Configuration, decided: Conforman
 
 
 def _open_ends(this: _Examination, explained: Mapping[Anomaly, Explained]) -> Mapping[Anomaly, Explained]:
-    """The anomalies that are concluded from the end of a history, ``undecided`` of messages that nobody saw at rest.
+    """Return the anomalies concluded from the end, with messages not seen at rest ``undecided``.
 
     The model can tell nothing of such a message, which may go on, unless it is no run until there.
     """

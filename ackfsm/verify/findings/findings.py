@@ -1,4 +1,4 @@
-"""What was found in a history, before it is judged: of each anomaly how often, and of what nothing explains it."""
+"""The findings in a history, before it is judged: the cases of each anomaly, and the unexplained ones."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What was counted in a history, not yet judged.
+    """The counts of a history, not yet judged.
 
     Attributes:
         history: where it was read from.
@@ -150,7 +150,7 @@ class Findings:
 
     @property
     def assumed(self) -> tuple[Fault, ...]:
-        """The faults that may have happened although nobody recorded them."""
+        """Return the faults that may have happened unrecorded."""
         return self.unrecorded.kinds if self.unrecorded is not None and self.unrecorded.assumed else ()
 
     @property

@@ -1,4 +1,4 @@
-"""What was judged, in one table: each case of an anomaly, whether anything explains it, and what.
+"""The judgements in one table: each case of an anomaly, whether it is explained, and its causes.
 
 Counts, findings, verdicts, result tables, stories and alerts are taken from these tables, and decide nothing again.
 """
@@ -63,7 +63,7 @@ _NOTHING: Ints = np.empty(0, np.int64)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accusation:
-    """What is impossible of a message; ``unnamed`` if no anomaly that nothing explains says so."""
+    """The impossible line of a message; ``unnamed`` if no unexplained anomaly has the message."""
 
     message: int
     why: Contradicted
@@ -137,7 +137,7 @@ def flags_of(rows: pa.Table, column: str) -> Mask:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Judgements:
-    """What was judged of the messages that one configuration judges.
+    """The judgements on the messages of one configuration.
 
     Attributes:
         messages: for each message, by code, whether it is one of them.
@@ -195,7 +195,7 @@ class Judgements:
         return _NOTHING if self.explainer is None else self.explainer.contradicted
 
     def impossible(self, message: int) -> Contradicted:
-        """What is impossible of one that is accused."""
+        """Return the impossible line of an accused message."""
         if self.explainer is None:
             raise ValueError(f"message {message} was not held to the model")
         return self.explainer.contradiction(message)
@@ -208,7 +208,7 @@ class Judgements:
         return self.explainer.unnamed(each.unexplained for each in of_messages)
 
     def undecided(self) -> Ints:
-        """The messages of which the model decided nothing."""
+        """Return the messages that the model left undecided."""
         return _NOTHING if self.explainer is None else self.explainer.open
 
     def why_undecided(self, message: int) -> str | None:
@@ -216,7 +216,7 @@ class Judgements:
         return None if self.explainer is None else self.explainer.why_undecided(message)
 
     def life(self, message: int) -> tuple[Sequence[int], str | None] | None:
-        """The rows that stand in the life of a message, and why nothing was decided of it; ``None`` if nobody asked.
+        """Return the rows of a message's life, and why it is undecided; ``None`` if it was not held to a model.
 
         What only perhaps befell a consumer that never had it is left out.
         """
@@ -235,7 +235,7 @@ class Judgements:
     # what a fold asks, which leaves messages out
 
     def not_runs(self) -> Ints:
-        """The messages that are no run of the model, or of which that is undecided."""
+        """Return the messages that are no run of the model, or are undecided."""
         held = self.conformance
         return _NOTHING if held is None else np.concatenate([held.contradicted(), *held.undecided().values()])
 

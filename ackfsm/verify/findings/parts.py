@@ -1,4 +1,4 @@
-"""The findings of a history whose queues have configurations of their own: those of each, together."""
+"""The findings of a history whose queues have configurations of their own, added up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_EACH: Final = ("messages", "ends", "counters", "cost", "given_back_beside", 
 
 
 def together(parts: Sequence[Part], configurations: Configurations) -> Findings:
-    """The findings of the whole history, of which ``parts``, at least one, are judged by different configurations."""
+    """Return the findings of the whole history; its ``parts``, at least one, have different configurations."""
     each = [part.findings for part in parts]
     found = {name: [one.anomalies[name] for one in each if name in one.anomalies] for name in Anomaly}
     unrecorded = [one.unrecorded for one in each if one.unrecorded is not None]

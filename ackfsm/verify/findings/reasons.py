@@ -49,7 +49,7 @@ def _seen(finding: Finding) -> str:
 
 
 def violation(findings: Findings, finding: Finding, limit: str = "") -> str:
-    """That what was found is not allowed; ``limit`` says on what that rests, if it is not proved."""
+    """Return the reason that a finding is not allowed; ``limit`` says on what that rests, if it is not proved."""
     return f"{_seen(finding)}, which {_not_allowed(findings, finding)}{f' ({limit})' if limit else ''}"
 
 
@@ -64,12 +64,12 @@ def _not_allowed(findings: Findings, finding: Finding) -> str:
 
 
 def unread_may_explain(finding: Finding) -> str:
-    """That what was found is not allowed as far as lines were read."""
+    """Return the reason that a finding is not allowed as far as lines were read."""
     return f"{_seen(finding)}, which is not allowed, but the lines that could not be read may explain it"
 
 
 def open_of(finding: Finding, excuses: Sequence[str], limit: str = "") -> str:
-    """Why it is open whether what was found is allowed: of ``excuses`` that the source cannot show, or a ``limit``."""
+    """Return why it is open whether a finding is allowed: ``excuses`` that the source hides, or a ``limit``."""
     if excuses and (finding.undecided or finding.of_its_kind):
         why = f"{cannot_show(excuses)}, which may explain {'it' if finding.found == 1 else 'them'}"
     elif finding.undecided:

@@ -1,4 +1,4 @@
-"""Anomalies that the recording may explain as well as the broker: clocks that differ, what is not recorded."""
+"""Anomalies that the recording may explain as well as the broker: clocks that differ, missing records."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ class Silent:
     processes: tuple[int, ...] = ()
 
     def among(self, events: Events, messages: Mask) -> Silent:
-        """Those of them that were delivered one of the ``messages``."""
+        """Return the silent processes that were delivered one of the ``messages``, a mask."""
         rows = events.places(Event.DELIVERED)
         rows = rows[messages[events.message[rows]]]
         return _named(self.told, events, np.intersect1d(self.processes, events.process[rows]))
 
 
 def silent_of(events: Events) -> tuple[Silent, Ints] | None:
-    """Those of ``events`` and the messages that were delivered to them; ``None`` if there are none."""
+    """Return the silent processes of ``events`` and their messages; ``None`` if there are none."""
     count, width = events.count_of("process"), np.int64(max(1, events.count_of("message")))
     delivered, processed = events.places(Event.DELIVERED), events.places(Event.PROCESSED)
     process, message = events.process[delivered], events.message[delivered]
@@ -116,7 +116,7 @@ def unless_early(finding: Finding, early: Early | None, skew: int) -> Finding:
 
 
 def unless_unrecorded(finding: Finding, silent: Silent, doubted: int) -> Finding:
-    """The ``finding`` about unprocessed messages, of which so many were delivered to those who are ``silent``."""
+    """Return the ``finding`` about unprocessed messages, ``doubted`` of them delivered to ``silent`` ones."""
     if not doubted:
         return finding
     if not silent.told:

@@ -1,4 +1,4 @@
-"""What was seen at rest: calls that had not returned by then, and how many messages a queue still held.
+"""Stuck calls and messages: calls that had not returned at rest, and messages that a queue still held.
 
 A call that waits although nothing else happens any more is ``stuck``, and so is a message that the broker holds for a
 consumer that was done with it, or for one that waits for a message.  The applications themselves are not: a ``receive``
@@ -35,7 +35,7 @@ _NEEDED: Final = frozenset(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Stuck:
-    """What is stuck: how much, and the ids of the messages, as far as they are known."""
+    """The count of stuck calls and messages, and the ids of the messages, as far as they are known."""
 
     finding: Finding
     messages: frozenset[str]
@@ -69,7 +69,7 @@ def _with(findings: Findings, found: Finding) -> Findings:
 
 
 def stuck_of(findings: Findings, history: History, specification: Specification) -> tuple[Stuck, ...]:
-    """What is ``stuck`` in each of :attr:`Findings.each`; nothing if the history does not tell what rests."""
+    """Return the ``stuck`` findings of each of :attr:`Findings.each`; none if the history tells no rest."""
     if not history.remarks:
         return ()
     seen, parts = Seen(history.events, history.remarks), findings.parts
@@ -88,7 +88,7 @@ def _concerns(parts: Sequence[Part], part: Part, queue: str | None) -> bool:
 def _stuck(
     seen: Seen, findings: Findings, specification: Specification, concerns: Callable[[str | None], bool]
 ) -> Stuck:
-    """What is stuck in the queues that ``concerns`` names."""
+    """Return the stuck calls and messages of the queues that ``concerns`` names."""
     configuration = findings.configuration
     by_library = configuration is not None and specification.recording.by_library.holds(
         specification.environment(configuration)

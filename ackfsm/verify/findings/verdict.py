@@ -20,7 +20,7 @@ __all__ = ["Result", "judge", "verdict"]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """The verdict on a history, the sentences that give its reasons, and what it stands on.
+    """The verdict on a history, the sentences that give its reasons, and its grounds.
 
     ``allowed`` says of every anomaly whether the configuration allows it under the faults that were
     recorded; ``None`` where the tables cannot tell.  ``guarantees`` says of each whether it stood in this
@@ -147,7 +147,7 @@ def judge(
 def _allowed(
     findings: Findings, specification: Specification, progress: Callable[[int], None] | None
 ) -> tuple[Mapping[Anomaly, bool | None], Mapping[Anomaly, str]]:
-    """What the configuration allows in any number, and what that rests on, or why it is open."""
+    """Return whether each anomaly is allowed by kind, and the limit of that answer, or why it is open."""
     if findings.configuration is None:
         return {}, {}
     answers = allowed(
@@ -220,7 +220,7 @@ def _happened(findings: Findings) -> dict[str, bool | None]:
 
 
 class _Judged:
-    """What is held against the messages of one configuration, and what is open of them."""
+    """The accusations against the messages of one configuration, and the open questions about them."""
 
     def __init__(
         self,
@@ -228,7 +228,7 @@ class _Judged:
         kinds: Mapping[Anomaly, bool | None],
         limits: Mapping[Anomaly, str] = MappingProxyType({}),
     ) -> None:
-        """``kinds`` says what is allowed in any number, ``limits`` on what that rests, or why it is open."""
+        """``kinds`` has the anomalies allowed by kind, ``limits`` the limit of each answer."""
         self.findings, self.kinds, self._limits = findings, kinds, limits
         self._excuses = [name for name in findings.unshown if name in _EXCUSES]
         self.decided = {anomaly: self._decided(finding) for anomaly, finding in findings.anomalies.items()}
@@ -246,7 +246,7 @@ class _Judged:
         return False if finding.unexplained else None if finding.undecided else True
 
     def violated(self) -> Iterator[Finding]:
-        """What was found, is not allowed, and would be there whatever the unread lines say."""
+        """Yield the findings that are not allowed, whatever the unread lines say."""
         for finding in self.findings.anomalies.values():
             its = finding.certain and self.decided[finding.anomaly] is False
             if its and not _may_be_unread(self.findings, finding):
@@ -260,7 +260,7 @@ class _Judged:
             yield from reasons.unnamed(findings)
 
     def doubts(self) -> Iterator[str]:
-        """Why the verdict is open; what is of the recording hangs on whether the anomaly is allowed in any number."""
+        """Yield the reasons for an open verdict; doubted anomalies count if they are not allowed by kind."""
         findings = self.findings
         if findings.configuration is None:
             yield words.NO_CONFIGURATION
@@ -282,7 +282,7 @@ class _Judged:
             yield reasons.unread_may_explain(finding)
 
     def _unknown(self) -> Mapping[str, list[str]]:
-        """For each reason the anomalies of which it is unknown how many there are."""
+        """Return for each reason the anomalies with unknown counts."""
         groups: dict[str, list[str]] = {}
         for finding in self.findings.anomalies.values():
             if finding.unknown is not None and not (finding.unrecorded and self.kinds.get(finding.anomaly)):

@@ -50,7 +50,7 @@ _READ: Final = (*CODED, "t", "redelivered", "delivery_count", "priority", "error
 
 
 class _Kind(Enum):
-    """What a piece of a file is counted in."""
+    """The unit of a piece of a file."""
 
     ROWS = "row groups of Parquet"
     LINES = "bytes in which lines begin"

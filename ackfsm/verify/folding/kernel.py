@@ -87,7 +87,7 @@ def mark_all(first: Any, other: Any, odd: Any) -> None:
 
 @compiled
 def called_in(session: Any, waiting: Any, other: Any) -> Any:
-    """A call covers what was delivered in its session: the list of that, which waits for the answer now.
+    """Return the list of deliveries that a call of ``session`` covers, which now waits for the answer.
 
     The columns of ``waiting`` are the lists of the delivered messages of each session that no call covers, that the
     last call covers, and that an earlier one covers that nobody answered.
@@ -179,7 +179,7 @@ def follow_transactions(  # noqa: PLR0913, PLR0917 - the columns of a chunk
 def enters(  # noqa: PLR0913, PLR0917 - a row, and what is known of messages and transactions
     kind: Any, m: Any, its: Any, clean: Any, inside: Any, lists: Any, following: Any
 ) -> Any:
-    """Whether a row of the message ``m`` in the transaction ``its`` leaves that clean, of which ``m`` is one then.
+    """Return whether a row of ``m`` in the transaction ``its`` leaves it clean, and make ``m`` a member.
 
     A message is sent in one transaction at most and delivered in another.  The members of a transaction are a list from
     ``lists`` on: twice the message, plus 1 if it was delivered; the next one stands in ``following``.
@@ -199,7 +199,7 @@ def enters(  # noqa: PLR0913, PLR0917 - a row, and what is known of messages and
 def commits(  # noqa: PLR0913, PLR0917 - a row, and what is known of messages
     kind: Any, row: Any, t: Any, its: Any, following: Any, seen: Any, where: Any, span: Any
 ) -> None:
-    """A commit, or the answer to it: what the members of the list from ``its`` on went through."""
+    """Add a commit, or its answer, to the observations of the members of the list from ``its`` on."""
     while its >= 0:
         m = its >> 1
         where[m, 3] = row
@@ -398,7 +398,7 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
     plain: Any,
     table: Any,
 ) -> Any:
-    """Take out of the ``plain`` messages those that were overtaken, and those that show of others that they were.
+    """Take overtaken messages, and messages that show an overtaking, out of the ``plain`` ones.
 
     ``table`` is an empty one of 2**k entries; false is returned if it is too small for the lanes.
     """
@@ -522,7 +522,7 @@ def link_lanes(  # noqa: C901, PLR0913, PLR0917 - the messages of a chunk, and t
 def interleave(  # noqa: PLR0913, PLR0917 - the messages of a chunk, and further rows of them
     message: Any, rows: Any, others: Any, before: Any, ahead: Any, order: Any
 ) -> None:
-    """For each message how its rows lie among those of the one ``before`` it, as a number in ``order``.
+    """Write to ``order`` how the rows of each message lie among the rows of the one ``before`` it, as a number.
 
     ``rows``, ascending, are rows that tell of the messages in ``others`` without naming them.
     """

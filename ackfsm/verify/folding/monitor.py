@@ -1,4 +1,4 @@
-"""A history that goes on: each batch of lines is folded with what is kept of those before, and what is new is told.
+"""A history that goes on: each batch of lines is folded with the kept rows before it, and new findings are told.
 
 What is kept is bounded: messages whose life was plain and is over are counted, the others are kept until nothing was
 told of them for a *horizon* (docs/decisions/monitor.md says what can no longer be seen then).
@@ -65,7 +65,7 @@ class Alert:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class State:
-    """What a monitor remembers between batches.
+    """The memory of a monitor between batches.
 
     Attributes:
         latest: the greatest time that was read.
@@ -91,7 +91,7 @@ class State:
     overdue: int = 0
 
     def saved(self) -> Mapping[str, pa.Table]:
-        """The state as tables, of which :meth:`loaded` makes it again."""
+        """Return the state as tables, from which :meth:`loaded` makes it again."""
         over = pa.table({"hash": self.over, "since": self.over_since, "delivered": self.over_delivered})
         numbers = {name: getattr(self, name) for name in _COUNTED}
         kept = None if self.rows is None else len(self.rows)
@@ -142,7 +142,7 @@ def advanced(  # noqa: PLR0913 - a batch, how it is folded, and how long a line 
     delay: int,
     horizon: int,
 ) -> tuple[State, tuple[Alert, ...]]:
-    """The state after a batch, and what is new.
+    """Return the state after a batch, and the new alerts.
 
     Args:
         state: the state before it.
@@ -164,7 +164,7 @@ def advanced(  # noqa: PLR0913 - a batch, how it is folded, and how long a line 
 
 
 class _Batch:
-    """Folds what was kept here, and the batch elsewhere, without what is told of messages that are over."""
+    """A batch: kept rows are folded here and new ones elsewhere, without late lines."""
 
     def __init__(
         self, state: State, folder: Folder, each: Callable[[Folder, Sequence[Folding]], Iterable[Summary]]
@@ -219,7 +219,7 @@ class _Batch:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Late:
-    """What was told of a message that was over.
+    """A late line: it is about a message that was over.
 
     Attributes:
         message: its id; ``None`` of a second plain life.
@@ -251,7 +251,7 @@ def _taken(rows: Encoded, chosen: Mask) -> Encoded:
 
 
 def _beside(rows: Encoded) -> Encoded:
-    """Without the rows of which only the time was kept and that are no longer beside others of their process."""
+    """Return ``rows`` without bare times that are no longer beside other rows of their process."""
     order = np.argsort(rows.numbers["t"], kind="stable")
     marks = np.where(rows.numbers["event"] == ABSENT, kernel.LEFT, kernel.KEPT).astype(np.uint8)[order]
     process, session = (rows.named[name] for name in ("process", "session"))
@@ -278,7 +278,7 @@ class _After:
         np.maximum.at(self._last, self._events.message[rows], self._events.t[rows])
 
     def told(self, late: Mapping[int, _Late]) -> tuple[State, tuple[Alert, ...]]:
-        """The state after it, and what is new; ``late`` as :class:`_Batch` has it."""
+        """Return the state after the batch, and the new alerts; ``late`` as :class:`_Batch` has it."""
         state, summaries = self._state, self._outcome.summaries
         forgotten = np.flatnonzero((self._last >= 0) & (self._last < self._since))
         news = [*self._new()]
@@ -311,7 +311,7 @@ class _After:
         )
 
     def _late(self, late: _Late) -> Alert:
-        """What a line about a message tells that was over; a second delivery is judged by what its kind is allowed."""
+        """Return the alert for a late line; a second delivery is judged by kind."""
         alert = functools.partial(Alert, t=self._latest, message=late.message)
         if late.again is None:
             return alert(kind=LATE, verdict="unknown", why=f"{late.told} {_LATE}")
@@ -327,19 +327,19 @@ class _After:
         return alert(kind=str(late.again), verdict="unknown", why=_AGAIN_PERHAPS)
 
     def _name(self, code: int, kind: str = "") -> str:
-        """The id of a message, or the name of a transaction, that may have what is of this ``kind``."""
+        """Return the id of a message, or the name of a transaction, as cases of this ``kind`` have it."""
         column = "transaction" if kind == Anomaly.TORN_TRANSACTION else "message"
         return str(self._events.names[column][code].as_py())
 
     def _open(self, messages: Ints, told: Collection[tuple[str | None, str]]) -> Ints:
-        """Those of ``messages`` of which nothing was told and whose life was not over: nothing ended them."""
+        """Return the ``messages`` that were forgotten in mid-life, without an alert."""
         rows = self._events.places(*_ENDS)
         named = {name for name, _ in told}
         its = np.setdiff1d(messages, self._events.message[rows])
         return np.array([message for message in its.tolist() if self._name(message) not in named], np.int64)
 
     def _new(self) -> Iterator[Alert]:
-        """What was not told yet, of messages and transactions that had time for all their lines."""
+        """Yield the new alerts about messages and transactions that had time for all their lines."""
         outcome = self._outcome
         for place, (its, findings) in enumerate(zip(outcome.examined.judgements, outcome.findings.each, strict=True)):
             for anomaly in its.counted:
@@ -348,7 +348,7 @@ class _After:
                 yield self._alert(message, CONTRADICTION, ("invalid", str(its.impossible(message))))
 
     def _not_told(self, codes: Ints, kind: str) -> Sequence[int]:
-        """Those of ``codes`` that had time for all their lines and of which that ``kind`` was not told yet."""
+        """Return the ``codes`` that had time for all their lines, without an alert of ``kind``."""
         ripe = codes[self._last_of(kind)[codes] <= self._until].tolist()
         return [code for code in ripe if (self._name(code, kind), str(kind)) not in self._state.told]
 
@@ -396,7 +396,7 @@ class _After:
         return verdict(self._outcome.findings, self._specification)
 
     def _over(self, forgotten: Ints) -> tuple[Hashes, Ints, Mask]:
-        """The hashes of what is over, since when, and whether delivered, without those of twice the horizon ago."""
+        """Return hashes of finished messages, times in ns, and delivered ones, younger than two horizons."""
         state, summaries = self._state, self._outcome.summaries
         names = self._events.names["message"].take(pa.array(forgotten))
         plain = [each.messages for each in summaries]  # an application was delivered each of them
@@ -409,7 +409,7 @@ class _After:
         return hashes[kept], since[kept], delivered[kept]
 
     def _kept(self, forgotten: Ints) -> Encoded:
-        """The rows of what is not forgotten, and of faults that last."""
+        """Return the rows that are not forgotten, and the rows of faults that last."""
         rows = self._rows
         codes = _codes(rows.named["message"])
         names = rows.named["message"].dictionary

@@ -1,4 +1,4 @@
-"""Pairs of messages of a chunk of which nothing is kept: how they lie beside each other, and who stands for them.
+"""Pairs of messages left out by a chunk: their interleaving, and the pair that stands for equal ones.
 
 Two lives that are plain alone may be no run of the model together (:mod:`ackfsm.verify.conformance.pairs`).  What
 decides that is what each went through, its observation, and how their lines lie among each other.  Of all pairs of
@@ -34,7 +34,7 @@ _SENT, _DELIVERED, _ACKNOWLEDGED, _ANSWERED = 0, 1, 4, 5
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Followed:
-    """What was found of each message of a chunk, by code, as :func:`kernel.follow_messages` has it.
+    """The observations of each message of a chunk, by code, as :func:`kernel.follow_messages` has them.
 
     Attributes:
         events: the chunk.
@@ -50,7 +50,7 @@ class Followed:
 
 
 def keep_neighbours(followed: Followed, plain: Any, kept: Collection[int]) -> tuple[Ints, Hashes]:
-    """Keep of the ``plain`` messages, which are 1 there, those that stand for pairs, and neighbours of those kept.
+    """Keep of the ``plain`` messages (1 there) pairs that stand for others, and neighbours of kept messages.
 
     Returns the pairs that stand for others, one a row, and a number of each that equal ones share.  Pairs with numbers
     in ``kept`` are kept, all of them.
@@ -101,13 +101,13 @@ class _Links:
         return border, families
 
     def by_delivery(self) -> Ints:
-        """What was first delivered next in the session of each message."""
+        """Return for each message the next first delivery in its session."""
         events, rows = self._followed.events, self._followed.where[:, _DELIVERED]
         key = _key_of(_column(events.session, rows), _column(events.process, rows))
         return self._linked(_DELIVERED, key)
 
     def by_send(self) -> Ints:
-        """What was sent next to the same queue by the session that sent each message."""
+        """Return for each message the next send of its session to the same queue."""
         return self._linked(_SENT, self._sender())
 
     def _sender(self) -> Hashes:
@@ -159,7 +159,7 @@ class _Links:
         return number
 
     def _other_rows(self) -> tuple[Ints, Ints]:
-        """Rows that tell of messages without naming them, ascending, and of which: of sessions and of transactions."""
+        """Return rows about messages that they do not name, ascending, and the messages."""
         found = [*self._of_sessions(), *self._of_transactions()]
         rows, messages = (np.concatenate([np.empty(0, np.int64), *part]) for part in zip(*found, strict=True))
         order = np.argsort(rows, kind="stable")

@@ -1,4 +1,4 @@
-"""Which observations are plain: lives without an anomaly, of which nothing is owed, so that they need only be counted.
+"""Plain observations: lives without an anomaly and with nothing owed, which need only be counted.
 
 No anomaly is defined here: one message of each observation is examined as a history of its own.
 """
@@ -51,7 +51,7 @@ class Plain:
 
 
 class Observations:
-    """What is known of observations; it may be asked by several threads, and taken to another process."""
+    """A cache of examined observations; several threads may ask it, and it may go to another process."""
 
     def __init__(
         self, specification: Specification, configuration: Configurations | Configuration | None, *, hold: bool
@@ -87,7 +87,7 @@ class Observations:
         return self._configurations.numbers(queues)
 
     def examined(self, observation: int, events: Events, rows: Ints) -> Plain | None:
-        """What is known of an ``observation``, which the message has of which these ``rows`` of ``events`` tell.
+        """Return the answer on an ``observation``; ``rows`` of ``events`` are of one message that has it.
 
         ``None`` if it is not plain, whatever happens around the message.
         """
@@ -97,14 +97,14 @@ class Observations:
             return self._known[observation]
 
     def plain(self, observation: int) -> Plain:
-        """What is known of an ``observation`` that is plain."""
+        """Return the answer on a plain ``observation``."""
         found = self._known[observation]
         if found is None:
             raise ValueError(f"observation {observation} is not plain")
         return found
 
     def _examined(self, events: Events, rows: Ints) -> Plain | None:
-        """What it adds; ``None`` if it is not plain."""
+        """Return the contribution of one message with the observation; ``None`` if it is not plain."""
         rested, restless = (self._findings(_alone(events, rows, drained=drained)) for drained in (True, False))
         counts = _counts(rested)
         if not (_is_clean(rested, at_rest=True) and _is_clean(restless) and counts == _counts(restless)):

@@ -1,4 +1,4 @@
-"""Examine a history chunk by chunk: fold each, examine what was kept of all, fold again what could not know enough.
+"""Examine a history chunk by chunk: fold each, examine all kept rows, fold chunks with too few kept rows again.
 
 What a chunk leaves out is right unless another chunk says otherwise; each way in which it may is looked for in what was
 kept (docs/decisions/fold.md).  A chunk that is folded again keeps more, so this ends, at worst with all that was read.
@@ -65,7 +65,7 @@ __all__ = ["Asked", "Fold", "Folder"]
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Whole:
-    """What was kept of all chunks: examined, and as the history tells it; of each row its mark and its chunk.
+    """The kept rows of all chunks, examined and as the history tells them, with the mark and the chunk of each.
 
     Attributes:
         events: in the order of clocks put right, and not spelled out, as ``marks`` and ``chunk`` have them.
@@ -121,7 +121,7 @@ class Folded(Outcome):
     summaries: Sequence[Summary]
 
     def bins(self) -> Bins:
-        """What went on over time, of what was left out and of what was kept; that must have been asked for."""
+        """Return the counts over time of all messages, left out or kept; they must have been asked for."""
         left = [each.bins for each in self.summaries if each.bins is not None]
         return Bins.merged([bins_of(self.examined.events), *left])
 
@@ -154,11 +154,11 @@ class Fold:
         """Of how many messages nothing was kept, in the end."""
 
     def findings(self) -> Findings:
-        """What is found in the end."""
+        """Return the findings of all passes."""
         return self.outcome().findings
 
     def outcome(self) -> Folded:
-        """What is found in the end, and what was kept for it."""
+        """Return the findings of all passes, and the rows kept for them."""
         summaries = self.folded(range(len(self._pins)))
         if self.bounds.outcomes_up_to or any(each.chunk.beyond for each in summaries) or _shares_a_queue(summaries):
             self._pins = [Pins(everything=True)] * len(self._pins)
@@ -187,7 +187,7 @@ class Fold:
         return merged(tuple(self._each(self._folder, foldings)))
 
     def _again(self, summaries: Sequence[Summary]) -> tuple[_Whole | None, set[int]]:
-        """What was kept, examined, and which chunks have to be folded again, with other pins than before."""
+        """Return the kept rows, examined, and the chunks to fold again with other pins."""
         told = tuple(_in_lines_of_files([each.chunk for each in summaries]))
         kept = [each for each in summaries if each.residue is not None]
         if not kept:
@@ -351,7 +351,7 @@ def _in_lines_of_files(chunks: Sequence[Chunk]) -> Iterator[Chunk]:
 
 
 def _rows_in_file(summary: Summary, chunk: Chunk) -> Encoded:
-    """What was kept, with the numbers of lines that it has in its file; ``chunk`` has them."""
+    """Return the kept rows with the numbers of their lines in the file; ``chunk`` has them."""
     rows = summary.residue.rows if summary.residue else Encoded({}, {})
     moved = (chunk.first_line or 1) - (summary.chunk.first_line or 1)
     return Encoded({**rows.numbers, "line": rows.numbers["line"] + moved}, rows.named) if moved else rows
@@ -425,7 +425,7 @@ class _Pinning:
 
 
 def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
-    """Messages that were left out, or stand for such, of which another chunk tells too; and transactions."""
+    """Pin messages that were left out, or stand for such, and occur in another chunk; and transactions."""
     transactions = _repeated([_told_transactions(each) for each in summaries])
     for each in summaries:
         its = each.transactions[np.isin(each.transactions, transactions)]
@@ -459,7 +459,7 @@ def _no_runs_together(pins: _Pinning, summaries: Sequence[Summary], whole: _Whol
 
 
 def _repeated(told: Sequence[Hashes]) -> Hashes:
-    """What several of ``told`` have, of which each has everything once."""
+    """Return the hashes that several of ``told`` have; each has its own once."""
     everything = np.sort(np.concatenate(told))
     return np.unique(everything[1:][everything[1:] == everything[:-1]])
 
@@ -501,7 +501,7 @@ def _touched(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: E
 
 
 def _entangled(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
-    """Processes and sessions of which the rows of two chunks are not one after the other."""
+    """Pin processes and sessions whose rows in two chunks are interleaved."""
     width = np.int64(len(pins.pins) + 1)
     for column in ("process", "session"):
         codes = getattr(events, column).astype(np.int64)
@@ -534,7 +534,7 @@ def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Eve
 
 
 def _unnamed(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, __: Ints) -> None:
-    """Processes and sessions of which a line of another chunk may be, though it names none of what was left out."""
+    """Pin processes and sessions that a line of another chunk may be about without naming a message."""
     for column, found in of_unnamed(events).items():
         names = set(events.names[column].take(pa.array(np.flatnonzero(found))).to_pylist())
         for each in summaries if names else ():
@@ -543,7 +543,7 @@ def _unnamed(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Even
 
 
 def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
-    """Sessions in which sends or deliveries of other chunks may be open beside what a chunk left out."""
+    """Pin sessions in which sends or deliveries of other chunks may be open beside messages left out."""
     number = {name: code for code, name in enumerate(events.names["session"].to_pylist())}
     for kind, bound, (begin, end) in _open_rows(fold, events):
         session, of = events.session[begin], chunk[begin]

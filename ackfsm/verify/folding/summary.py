@@ -116,7 +116,7 @@ class Bounds:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Pins:
-    """What a chunk has to keep although it sees no reason to.
+    """The rows and messages that a chunk has to keep although it sees no reason to.
 
     Attributes:
         everything: all rows.
@@ -141,7 +141,7 @@ class Pins:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Residue:
-    """What was kept of the rows of a chunk, in the order of its lines.
+    """The kept rows of a chunk, in the order of its lines.
 
     Attributes:
         rows: their columns; of a row that is :data:`kernel.HEARD` only time, line, process and session are there.
@@ -154,7 +154,7 @@ class Residue:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Summary:
-    """What is known of a chunk.
+    """The summary of a chunk.
 
     Attributes:
         chunk: what was folded, without its events.
@@ -213,7 +213,7 @@ class Summary:
 
 
 def merged(*summaries: Sequence[Summary]) -> tuple[Summary, ...]:
-    """The summary of all chunks of all ``summaries``, which are those of different chunks.
+    """Return the summary of all chunks of all ``summaries``, which are of different chunks.
 
     It is associative and commutative; that of no chunk is the neutral element.
     """
@@ -317,14 +317,14 @@ class Folding:
 
 
 class Known(Protocol):
-    """What is known of observations."""
+    """The interface to examined observations."""
 
     @property
     def holds(self) -> bool:
         """Whether messages are held to the model."""
 
     def examined(self, observation: int, events: Events, rows: Ints) -> Plain | None:
-        """What is known of one, given events and the rows of a message that has it; ``None`` if it is not plain."""
+        """Return the answer on an observation, given the rows of one message; ``None`` if it is not plain."""
 
     def judged_by(self, queues: pa.Array) -> Ints:
         """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
@@ -488,7 +488,7 @@ class _Fold:
     def _without_the_strange(
         self, plain: Any, seen: Hashes, where: Ints, went_on: Mapping[int, int], befallen: Mask
     ) -> None:
-        """Keep the messages of observations that are not plain, and late in the chunk those that may go on.
+        """Keep the messages of observations that are not plain, and late ones that may go on.
 
         Of what is no run by itself those are left out that were ``befallen`` by something, which may explain them.
         """
@@ -513,7 +513,7 @@ class _Fold:
         plain[chosen[may_go_on[inverse] & late]] = 0
 
     def _with_what_befell(self, plain: Any, alone: Hashes, where: Ints, befallen: Mask) -> Hashes:
-        """The observations with what happened around the messages; those that are not plain in this history are kept.
+        """Return the observations with the circumstances of their messages; keep the ones not plain here.
 
         One message that went through the same is kept of each, and looked at with all that happened.
         """
@@ -534,7 +534,7 @@ class _Fold:
         return np.union1d(np.flatnonzero(told), acts[acts >= 0])
 
     def _opened(self, plain: Any, where: Ints) -> Mapping[str, Ints]:
-        """How many sends and deliveries were open where that is bounded; what is still open is kept.
+        """Return how many sends and deliveries were open where that is bounded, and keep the open ones.
 
         So are the messages of sessions with more than the bound.
         """
@@ -567,7 +567,7 @@ class _Fold:
         return np.asarray(steps[~over[steps[:, 0]]])
 
     def _bounded(self, plain: Any, seen: Hashes, where: Ints, odd: Any) -> tuple[Ints, Hashes]:
-        """Keep what was overtaken and what overtook it, of each lane the first and the last message, and neighbours.
+        """Keep overtaken and overtaking messages, the first and last message of each lane, and neighbours.
 
         With a message that is kept for its own sake all others of its transactions are: that one took effect only in
         part is seen by all its members.  Of the other transactions of those their own lines are enough: these members

@@ -68,7 +68,7 @@ def examination(  # noqa: PLR0913 - as :func:`examine_path`
     binned: bool = False,
     **how: Unpack[How],
 ) -> Examination:
-    """As :func:`examine_path`, with what was decided of each message beside the findings.
+    """Return the findings of :func:`examine_path`, with the decisions on each message.
 
     With ``folded_from=None`` a history of any size is examined at once, in memory.  With ``binned`` a history that is
     folded can have a picture.
@@ -93,7 +93,7 @@ def _in_threads(workers: int | None, function: Callable[[Any], Any], arguments: 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Examination:
-    """What was found in a history, and what was decided of each of its messages: it keeps what that takes in memory.
+    """The findings of a history, and the decisions on each of its messages, which it keeps in memory.
 
     Attributes:
         findings: what was counted, to be judged by :func:`ackfsm.verify.verdict`.
@@ -127,7 +127,7 @@ class Examination:
         return dataclasses.replace(self, findings=dataclasses.replace(self.findings, engine=engine))
 
     def named(self, history: str) -> Examination:
-        """The same of a log that is called ``history``, of which what was read was made."""
+        """Return the same under the name ``history``, for a log that was made from another."""
         return dataclasses.replace(self, findings=dataclasses.replace(self.findings, history=history, imported=True))
 
     def result_tables(self, result: Result) -> ResultTables:
@@ -156,7 +156,7 @@ class Examination:
         return self.result_tables(result).first()
 
     def plain(self, result: Result) -> PlainRows:
-        """What gives the rows of ``messages`` of those that were left out, chunk by chunk."""
+        """Return the maker of rows of ``messages`` that a fold left out, chunk by chunk."""
         configurations = configurations_of(self.asked.configuration)
         return PlainRows(result.findings.history, configurations, open=result.findings.parse_errors > 0)
 

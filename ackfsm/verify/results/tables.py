@@ -117,7 +117,7 @@ _VERDICTS: Final = pa.array([Verdict.VALID.value, Verdict.UNKNOWN.value, Verdict
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _MessageColumns:
-    """What the lines of each message tell: rows of events, or :data:`NONE`, and times in nanoseconds."""
+    """The columns of each message: rows of events, or :data:`NONE`, and times in nanoseconds."""
 
     events: Events
     messages: Ints
@@ -195,7 +195,7 @@ def _column(values: Any, kind: pa.DataType, count: int) -> pa.Array:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PlainRows:
-    """Makes the rows of ``messages`` of those that a fold left out: they conform, and have no anomaly.
+    """The maker of rows of ``messages`` that a fold left out: they conform, and have no anomaly.
 
     Attributes:
         history: its name.
@@ -253,7 +253,7 @@ class FirstMessage:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ResultTables:
-    """What was decided of each message that is in memory, under the verdict ``result``."""
+    """The decisions on each message in memory, under the verdict ``result``, as tables."""
 
     outcome: Outcome
     result: Result
@@ -286,7 +286,7 @@ class ResultTables:
 
     @functools.cached_property
     def rows(self) -> pa.Table:
-        """A row for each anomaly of each message, in the order of the cases, and then for what is stuck.
+        """Return one row for each anomaly of each message, in the order of the cases, then the stuck ones.
 
         Beside the columns of :attr:`judged` it has the ``place`` of the case there (of what is stuck the one after the
         last), the codes of ``message`` and ``transaction``, or :data:`ABSENT`, and the ``name`` of the message.
@@ -301,7 +301,7 @@ class ResultTables:
         return pa.concat_tables([rows, pa.Table.from_pylist([*self._stuck()], rows.schema)]).combine_chunks()
 
     def _stuck(self) -> Iterator[dict[str, Any]]:
-        """The messages that are stuck, of which the kind decides; one may be known by its id alone."""
+        """Yield the stuck messages, which are decided by kind; one may be known by its id alone."""
         found = stuck_of(self.result.findings, self.outcome.history, self.specification)
         code = _places(self._events.names["message"].to_pylist()) if found else {}
         own = {"anomaly": Anomaly.STUCK.value, "undecided": False, "by_kind": True, "doubted": False}
@@ -316,7 +316,7 @@ class ResultTables:
         return codes_of(self.rows, "message")
 
     def _having(self, anomaly: str | None) -> Ints:
-        """The rows of an ``anomaly``, or of any, of messages of which a line tells."""
+        """Return the rows of an ``anomaly`` (``None``: of any) whose messages have a line."""
         known = self._message != ABSENT
         its = known if anomaly is None else known & np.asarray(pc.equal(self.rows["anomaly"], str(anomaly)), bool)
         return np.flatnonzero(its)
@@ -327,7 +327,7 @@ class ResultTables:
 
     @functools.cached_property
     def accusations(self) -> Mapping[int, Accusation]:
-        """By code, each message that is no run of the model: what is impossible first, by itself or else beside one."""
+        """Return by code the accusation of each message that is no run, alone or else in a pair."""
         found: dict[int, Accusation] = {}
         for each in self._told:
             before = found.get(each.message)
@@ -353,7 +353,7 @@ class ResultTables:
         return severity
 
     def _open(self) -> Iterator[Ints]:
-        """The messages of which something is left open."""
+        """Yield the messages that are open."""
         for its, kinds in zip(self.outcome.examined.judgements, self.result.allowed_kinds, strict=True):
             yield its.undecided()
             for anomaly, codes in its.unrested().items():
@@ -364,7 +364,7 @@ class ResultTables:
                 yield np.flatnonzero(its.messages)
 
     def tables(self) -> Mapping[str, pa.Table]:
-        """All tables; of ``messages`` the rows of those that were kept."""
+        """Return all tables; ``messages`` has the rows of kept messages only."""
         return {
             MESSAGES: self._messages(),
             ANOMALIES: self.anomalies(),
@@ -408,7 +408,7 @@ class ResultTables:
         return {name: self._in_order(self._having(name)) for name in self.rows["anomaly"].unique().to_pylist()}
 
     def _in_order(self, rows: Ints, accused: Sequence[int] = ()) -> Ints:
-        """The messages of these rows, and those that are ``accused``, the worst first, each once."""
+        """Return the messages of these rows, and the ``accused`` ones, the worst first, each once."""
         rank = np.select([flags_of(self.rows, "unexplained"), flags_of(self.rows, "allowed")], [0, 2], 1)
         messages = np.concatenate([np.array(accused, np.int64), self._message[rows]])
         ranks = np.concatenate([np.zeros(len(accused), np.int64), rank[rows]])
@@ -475,7 +475,7 @@ class ResultTables:
         return _table(MESSAGES, self._history, columns, len(messages))
 
     def anomalies(self) -> pa.Table:
-        """A row for each anomaly of each message, what is stuck first; who was left out has none."""
+        """Return one row for each anomaly of each message, stuck ones first, none for messages left out."""
         facts, events = self._columns, self._columns.events
         stuck = pc.equal(self.rows["anomaly"], Anomaly.STUCK.value)
         rows = pa.concat_tables([self.rows.filter(stuck), self.rows.filter(pc.invert(stuck))])
@@ -494,7 +494,7 @@ class ResultTables:
         return _table(ANOMALIES, self._history, columns, len(rows))
 
     def timeline(self) -> pa.Table:
-        """The faults that lines tell, connections that were found broken, and faults that nobody recorded."""
+        """Return the recorded faults, the broken connections, and the unrecorded faults."""
         cause, messages = self._needed
         rows, names = (
             codes_of(self.causes, "row")[cause].tolist(),
@@ -590,7 +590,7 @@ def _broken(events: Index, needing: Mapping[tuple[int, str], set[int]]) -> Itera
 
 
 def _summary(result: Result) -> pa.Table:
-    """A row for each anomaly, end, counter and guarantee, beside what is of the whole history."""
+    """Return a row for each anomaly, end, counter and guarantee, beside the columns of the whole history."""
     found = result.findings
     whole = {
         "history": found.history,

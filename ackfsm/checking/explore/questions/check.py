@@ -26,12 +26,12 @@ class SearchFunction(Protocol):
     def __call__(
         self, network: Network, /, *, max_states: int | None, progress: Callable[[int], None] | None
     ) -> Exploration:
-        """What is found in ``network``; the limit and the progress are those of :func:`ackfsm.checking.explore.explore`."""
+        """Return the exploration of ``network``, limits as for :func:`ackfsm.checking.explore.explore`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """What is known of one anomaly, or of one end of a message, by the name of its monitor.
+    """The finding on one anomaly, or on one end of a message, by the name of its monitor.
 
     ``reachable`` is ``None`` where the search stopped before it could tell.  ``steps`` is a witness, empty without
     one, and a shortest one unless the search used reductions; ``promise`` is the sentence that promises it absent.
@@ -53,7 +53,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Answer:
-    """What a check found about one configuration.
+    """The answer of a check of one configuration.
 
     ``guarantees`` has for each whether it stands, ``None`` where the search or the tables leave that
     open; ``strongest`` are those that stand and have none above them that stands.  ``ends`` has what is known of the
@@ -73,7 +73,7 @@ class Answer:
 
     @property
     def configuration(self) -> Configuration:
-        """What was checked."""
+        """Return the configuration that was checked."""
         return self.network.configuration
 
     @property
@@ -82,7 +82,7 @@ class Answer:
         return self.network.bounds
 
     def witnesses(self) -> tuple[Witness, ...]:
-        """Every witness, performed by the reference executor; those that break a promise come first.
+        """Return every witness, performed by the reference executor; broken promises come first.
 
         Raises :class:`NotReplayedError` if one of them is none.
         """
@@ -239,7 +239,7 @@ def check(  # noqa: PLR0913 - the options of a check
 
 
 def _of_provider(finding: Finding, provider: Exploration, owed: Collection[str]) -> Finding:
-    """What breaks a promise where the application owes nothing; else, if that is known, what it left undone."""
+    """Return the finding where the application owes nothing; else, if known, its omissions."""
     found = _finding(finding.anomaly, provider, finding.promise)
     if found.reachable:
         return found

@@ -33,7 +33,7 @@ _Event = tuple[str, bool, bool, _Columns]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a comparison has found.
+    """The result of a comparison.
 
     ``equal`` is ``None`` if it stopped at its limit.  ``pairs`` counts the pairs of sets of states that
     were compared, ``states`` the states of each system.  Where they differ, ``trace`` is a shortest

@@ -39,7 +39,7 @@ def explore_nothing_owed(
 
 
 def _standing(fsm: Fsm, owed: Collection[str]) -> Fsm:
-    """The machine that refuses what it refused, and that no event of ``owed`` moves."""
+    """Return a machine with the same refusals, which no event of ``owed`` moves."""
     events = [event for event in fsm.alphabet if event.name in owed]
     rows: dict[tuple[str, EventRef], Row] = {
         (state, event): dataclasses.replace(row, kind=RowKind.IGNORE, target=state)

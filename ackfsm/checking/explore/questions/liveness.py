@@ -1,4 +1,4 @@
-"""Liveness: whether what has to happen happens in the end, and a run in which it does not.
+"""Liveness: required events that happen in the end, or a run in which one never does.
 
 The run ends in a deadlock, quiescent while a machine waits, or in a lasso: the shortest run to a fair cycle, then the
 cycle.
@@ -28,7 +28,7 @@ class LivenessFailure(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LivenessFinding:
-    """What is known of one liveness property.
+    """The finding on one liveness property.
 
     ``holds`` is ``None`` where the search stopped before it could tell.  Where it is false, ``waiting`` is the machine
     that waits for ever, ``steps`` lead to the deadlock, or to the ``cycle``.  ``promised`` is true
@@ -78,7 +78,7 @@ def find_liveness(
     forever: Collection[str] = (),
     promised: Collection[str] = (),
 ) -> dict[str, LivenessFinding]:
-    """What the states that ``search`` has found in ``network`` tell of ``properties``.
+    """Return the findings on ``properties`` from the states that ``search`` has found in ``network``.
 
     Events with a name in ``forever`` may happen again and again, though they need not; of all others that
     may never happen there is an end.  ``promised`` are the anomalies that are promised absent.

@@ -194,7 +194,7 @@ class LivenessGraph:
         return [(int(self.scratch.events[i]), int(self.scratch.after[i])) for i in range(count)]
 
     def still_enabled(self, state: int, events: Any) -> Any:
-        """The mask of those of ``events`` that are enabled in ``state``."""
+        """Return the mask of the ``events`` that are enabled in ``state``."""
         self.kernel.look_up_state(*self.known, state)
         enabled = [int(mask) for mask in events]
         for local_id in self.scratch.here:

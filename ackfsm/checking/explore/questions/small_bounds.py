@@ -20,7 +20,7 @@ _FILLED: Final = ("window", "prefetched", "threshold")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SmallBound:
-    """What a search met where a bound is so small that its messages fill it: evidence about the larger one, no verdict.
+    """The findings of a search with a bound that its messages fill: evidence about the larger one, no verdict.
 
     Attributes:
         setting: what so few messages never fill: ``publish_window``, ``prefetch`` or ``confirm_threshold``.
@@ -141,7 +141,7 @@ def _places(specification: Specification, name: str, bounds: Bounds) -> int:
 def _may_happen(
     specification: Specification, asked: Answer, smaller: Configuration, anomalies: Sequence[str]
 ) -> list[str]:
-    """Those of ``anomalies`` that the bounds of ``smaller`` can bring about.
+    """Return the ``anomalies`` that the bounds of ``smaller`` can bring about.
 
     A counter that does nothing but refuse at its bound takes runs away.  What is left is marked at rest alone, where
     it would have gone on, or by what counts to the same bound.  Where the bound does more, everything may happen.

@@ -68,7 +68,7 @@ def _words(events: int, masks: int) -> list[int]:
 
 
 def _future(machine: int, phases: Sequence[SearchPhase], counter: PhaseCounter | None, masks: int) -> Iterator[int]:
-    """For each state of the machine what it may still let happen, in each phase, and which phase it knows of."""
+    """Yield for each state of the machine the events that it may still let happen, by phase, and its phase."""
     future = zip(*(phase.future_from(machine) for phase in phases), strict=True)
     for state, each in enumerate(future):
         for events in each:
@@ -106,7 +106,7 @@ def _without_cycles(phase: SearchPhase, events: int) -> int:
 
 
 def _on_cycles(phase: SearchPhase, events: int) -> int:
-    """What is left of ``events`` when those are taken away, again and again, that are on no cycle of the rest.
+    """Return the ``events`` that stay after removing, again and again, events on no cycle of the rest.
 
     Such an event moves some machine to where the rest cannot bring it back from.
     """

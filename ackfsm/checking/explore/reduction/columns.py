@@ -22,7 +22,7 @@ class ParticipantColumn:
         self.images: dict[int, int] = {}
 
     def image(self, states: int) -> int:
-        """The states after the event, as bits, from those of ``states``."""
+        """Return the states after the event, as bits, from ``states``, also bits."""
         if states not in self.images:
             after = 0
             for state in bits(states & self.enabled):
@@ -44,7 +44,7 @@ def _enabled(column: tuple[int, ...]) -> int:
 
 
 def participant_columns(packed: PackedNetwork) -> list[list[ParticipantColumn]]:
-    """The participants of each event; those that have one column in several events are one object."""
+    """Return the columns of the participants of each event; equal columns are one object."""
     columns: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}  # few columns, of many participants
     known: dict[tuple[int, int], ParticipantColumn] = {}
 
@@ -73,7 +73,7 @@ def columns_by_machine(parts: Sequence[Sequence[ParticipantColumn]], machines: i
 def over_approximate(
     parts: Sequence[Sequence[ParticipantColumn]], start: Iterable[int], candidates: Iterable[int]
 ) -> tuple[list[int], int]:
-    """The states that each machine may reach from those of ``start``, and the events that may happen, all as bits.
+    """Return the states that each machine may reach from ``start``, and the possible events, all as bits.
 
     A least fixed point: an event of the ``candidates`` happens as soon as every participant has, in *some* state
     reached so far, a row for it.

@@ -58,13 +58,13 @@ class SearchPhase:
     future: int
 
     def columns(self, machine: int) -> Iterator[tuple[tuple[int, ...], int]]:
-        """The columns of ``machine`` for what is still to come, each with its events."""
+        """Yield the columns of ``machine`` for the events still to come, each with its events as bits."""
         for column, events in self.tables.columns[machine].items():
             if events & self.future:
                 yield column, events & self.future
 
     def dependent(self) -> Sequence[int]:
-        """For each event those that may be enabled beside it and on which it depends.
+        """Return for each event the dependent events that may be enabled beside it, as bits.
 
         Two events are independent if some machine never enables both, or if in every state of every machine that has a
         row for both they :func:`commute`.
@@ -91,7 +91,7 @@ class SearchPhase:
 
 
 def _against(one: tuple[int, ...], columns: Sequence[tuple[tuple[int, ...], int]], states: int) -> tuple[int, int]:
-    """The events that no state allows together with those of the column ``one``, and those that do not commute."""
+    """Return the events that no state allows together with the column ``one``, and the ones that do not commute."""
     never = bad = 0
     for other, events in columns:
         both = [state for state in bits(states) if one[state] >= 0 and other[state] >= 0]

@@ -16,7 +16,7 @@ __all__ = ["absorbs", "awake_events", "left_commutes"]
 
 
 def awake_events(packed: PackedNetwork) -> list[int]:
-    """For each event, as bits, those outside the sleep set after it; last, those of the first state: all."""
+    """Return for each event, as bits, the events outside the sleep set after it; last, for the first state: all."""
     events = len(packed.free)
     everything = (1 << events) - 1
     after, needing = [0] * events, [0] * events  # what cannot come before the event, what does not absorb it

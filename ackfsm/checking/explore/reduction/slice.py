@@ -22,7 +22,7 @@ __all__ = ["Origin", "SlicedNetwork", "Slicer", "slice_network"]
 
 
 class Origin:
-    """What a search was made from: a network, those of its machines that are searched, and its events.
+    """The origin of a search: a network, the machines of it that are searched, and its events.
 
     ``kept`` has for each such machine, in their order, the number of its instance and those of its states.
     """
@@ -50,7 +50,7 @@ class Origin:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SlicedNetwork:
-    """A packed network without what can never move; ``events`` are those that remain, in their order.
+    """A packed network without immovable machines; ``events`` are the remaining ones, in their order.
 
     ``origin`` tells which machines and states of the network remain.
     """

@@ -76,7 +76,7 @@ class Interpreter:
         return all(event.may_never_happen for event in self.enabled())
 
     def anomalies(self) -> Mapping[str, tuple[Instance, ...]]:
-        """What the present state is, by name, each with the machines that show it."""
+        """Return the anomalies of the present state by name, each with the machines that show it."""
         found: dict[str, tuple[Instance, ...]] = {}
         rest = self.at_rest
         for instance, state in zip(self.network.instances, self.state, strict=True):

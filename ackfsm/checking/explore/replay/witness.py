@@ -25,7 +25,7 @@ __all__ = [
 
 
 class NotReplayedError(DefectError):
-    """What a search gave for a witness is none: the two executors differ, which is an error of this package."""
+    """A witness of a search that is none: the two executors differ, which is an error of this package."""
 
     def __init__(self, anomaly: str, why: str) -> None:
         super().__init__(f"the search's witness of {anomaly} cannot be performed ({why})")
@@ -70,13 +70,13 @@ class Step:
         return self.changes[0].row.because
 
     def moved(self, anomaly: str | None = None) -> tuple[Change, ...]:
-        """The machines of the system that have moved, and with an ``anomaly`` those that observe it."""
+        """Return the machines of the system that have moved, and with an ``anomaly`` its observers."""
         return tuple(change for change in self.changes if change.moves and change.instance.anomaly in {None, anomaly})
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Witness:
-    """A run from the first state to an anomaly, or to an end of a message, each step of which has been performed.
+    """A run from the first state to an anomaly, or to an end of a message, performed step by step.
 
     ``shown_by`` are the machines whose last states are the anomaly; ``at_rest`` tells whether it is one only because
     nothing else can happen any more but faults and actions that no application has to take.  ``promise`` is the
@@ -114,7 +114,7 @@ class Witness:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CandidateWitness:
-    """What a search has found: the labels of the events that lead to an anomaly, and what promises that none do."""
+    """A witness as a search found it: labels of events to an anomaly, and the promise that excludes it."""
 
     anomaly: str
     labels: tuple[str, ...]
@@ -167,7 +167,7 @@ def perform(network: Network, name: str, labels: Sequence[str]) -> None:
 
 
 def _shown_by(interpreter: Interpreter, name: str, steps: int) -> tuple[Instance, ...]:
-    """The machines that show what is observed, after so many steps."""
+    """Return the machines that show the anomaly or end ``name`` after so many ``steps``."""
     found = interpreter.anomalies()
     if name not in found:
         raise NotReplayedError(name, f"its {steps} steps end elsewhere")

@@ -68,12 +68,12 @@ class StateSet:
         return self._known[: self._count * self._words].reshape(-1, self._words)
 
     def add(self, states: States) -> None:
-        """Add those that are not there."""
+        """Add the new ones among ``states``, one a row."""
         self._grow(self._count + len(states))
         self._count = self._add(states, self._count)
 
     def index(self, states: States) -> States:
-        """The index of each state, -1 for those that are not there."""
+        """Return the index of each state, -1 for absent ones."""
         into = np.empty(len(states), dtype=np.int64)
         flat, keys = np.ascontiguousarray(states).ravel(), state_hashes(states, _SLOT_SEED)
         compiled.set_find(flat, keys, self._words, self._known, self._slots, into)
@@ -94,7 +94,7 @@ class StateSet:
 
 
 class SuccessorWorker(Search):
-    """Computes the successors of any states of a network, batch after batch; what it has interned it keeps."""
+    """A worker that computes successors of a network's states by batches, and keeps interned states."""
 
     def __init__(self, packed: PackedNetwork) -> None:
         super().__init__(packed, SearchOptions(workers=1, compiled=True, every_step=True))

@@ -20,7 +20,7 @@ _DEFAULT = SearchOptions()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exploration:
-    """What a search has found.
+    """The result of a search.
 
     ``complete`` is false if it stopped at a limit, ``stopped_by`` (``max_states``, ``max_memory``, or ``memory`` where
     the machine had no more to give); what was not reached is then not known to be unreachable.  ``witnesses`` has a
@@ -51,7 +51,7 @@ def explore(network: Network, options: SearchOptions = _DEFAULT) -> Exploration:
     """Search the whole state space of ``network`` breadth first.
 
     Before a search says that it has found everything, some of its states are compared with the tables
-    (docs/decisions/self-check.md).
+    (docs/decisions/search.md).
 
     Raises :class:`ackfsm.terms.DefectError` if the tables and the search differ, :class:`ackfsm.terms.InputError` if
     the network is too large, and :class:`ackfsm.terms.HostError` where memory ends and not even what was found can be
@@ -103,7 +103,7 @@ def _expand_batch(search: Search) -> None:
 
 
 def exploration_of(search: Search, events: Sequence[NetworkEvent]) -> Exploration:
-    """What ``search`` has found; ``events`` are those of its network."""
+    """Return the result of ``search``; ``events`` are the events of its network."""
     return Exploration(
         states=search.found_states,
         transitions=search.transitions,

@@ -256,7 +256,7 @@ def local_successor(  # noqa: PLR0913, PLR0917 - a compiled function gets all ar
 
 
 def write_delta(system: EncodedSystem, layout: Layout, interned: LocalStates, local_id: int, at: int) -> None:
-    """Write what is added to a state to go from ``local_id`` to the successor ``after[at]``."""
+    """Write the numbers that are added to a state for the step from ``local_id`` to the successor ``after[at]``."""
     new, delta = interned.after[at], at * (layout.words + 1)
     interned.delta[delta] = interned.head[new * system.head + KEY] ^ interned.head[local_id * system.head + KEY]
     for w in range(layout.words):
@@ -571,7 +571,7 @@ def request_successors(  # noqa: PLR0913, PLR0917 - as the others
 
 
 def emit(layout: Layout, buffers: SuccessorBuffers, scratch: Scratch, shard: int, pairs: int) -> None:
-    """Append the successors of a block to the buffers of ``shard``, except those of deferred states."""
+    """Append the successors of a block to the buffers of ``shard``, except successors of deferred states."""
     words, shards = layout.words, buffers.shards
     for q in range(pairs):
         n = scratch.pair[q] >> PAIR_BITS
@@ -607,7 +607,7 @@ def unwitnessed_mask(violations: Any) -> int:
 
 
 def first_of(bits: int, state: int, violations: Any) -> None:
-    """Record ``state`` for those of the anomalies in ``bits`` that have none."""
+    """Record ``state`` for the anomalies in ``bits`` that have no state yet."""
     for a in range(len(violations)):
         if (bits >> a) & 1 and violations[a] < 0:
             violations[a] = state
@@ -636,7 +636,7 @@ def insert_visited(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whol
     tally: Any,
     ahead: int,
 ) -> int:
-    """Take what is in the buffers for this ``shard``: a state that was not visited becomes its next one.
+    """Move the buffers of ``shard`` to its states: a state that was not visited becomes its next one.
 
     There must be memory for all of it.  State ``k`` is ``states[k * words : (k + 1) * words]``; ``slots`` is an open
     hash table of states, ``EMPTY`` where there is none.  So many slots ``ahead`` are read before they are needed, since

@@ -14,7 +14,7 @@ __all__ = ["NO_POR", "AmpleSets", "ample_event", "future_words", "write_future_m
 
 
 class AmpleSets(NamedTuple):
-    """What is known of the events of a system before a search; constant during one.
+    """The ample sets of a system's events, made before a search; constant during one.
 
     There are as many ``phases``, 0 for a search without partial-order reduction.  A mask of events has ``masks`` words
     of ``bits`` bits.  In the head of a local state the mask of what it does not refuse begins at ``enabled``, those of

@@ -60,7 +60,7 @@ the number of the next fair component."""
 
 
 class StateSpace(NamedTuple):
-    """What a search has found, shard after shard.
+    """The states that a search has found, shard after shard.
 
     State ``number`` of a shard is ``offset[shard] + number`` here; the first ``expanded[shard]`` of a shard have
     successors.  Its hash table of the numbers of states is ``slots[table[shard] : table[shard + 1]]``.  ``live`` is the
@@ -183,7 +183,7 @@ def mark_waiting(  # noqa: PLR0913, PLR0917 - the bits of a machine
     bit: int,
     waiting: Any,
 ) -> None:
-    """Give ``bit`` to the local states in which a machine (its bits in those of a component) is ``pending``."""
+    """Give ``bit`` to the local states in which a machine (its bits in the component's states) is ``pending``."""
     for local_id in range(interned.count[system.components]):
         if interned.component[local_id] == component:
             here = (interned.machines[local_id * system.local_words + word] >> shift) & mask

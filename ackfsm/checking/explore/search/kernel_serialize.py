@@ -61,7 +61,7 @@ def serialize(  # noqa: PLR0913, PLR0917 - as above
 def set_insert(  # noqa: PLR0913, PLR0917 - as above
     states: Any, keys: Any, words: int, known: Any, slots: Any, count: int
 ) -> int:
-    """Append to the ``known`` states, ``count`` of them, those of ``states`` that are not among them; how many then.
+    """Append the new ones of ``states`` to the ``known`` states, ``count`` of them; return their number then.
 
     ``slots`` is an open hash table of their indices; it and ``known`` have room for all.
     """

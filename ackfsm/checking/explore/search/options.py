@@ -35,11 +35,11 @@ class SearchEngine(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """When a search changes how it works, and how much it does at a time; what it finds does not depend on it.
+    """The sizes at which a search changes its ways, without an effect on its result.
 
     Attributes:
         plain_states: up to so many states plain Python is done before compiled code would be loaded
-            (docs/decisions/kernel.md); ``None``: compiled code is never used.
+            (docs/decisions/search.md); ``None``: compiled code is never used.
         one_shard_states: so many states are searched in one shard; more are worth dividing, whatever the number of
             processors.
         shards: into how many shards they are divided, a power of two: the processors that a search can use; the same

@@ -56,12 +56,12 @@ _DEFAULT = SearchOptions()
 
 
 class Search:
-    """One search in progress; what it has found can be looked at between two calls of :meth:`expand_batch`."""
+    """One search in progress; its states can be looked at between two calls of :meth:`expand_batch`."""
 
     def __init__(
         self, packed: PackedNetwork, options: SearchOptions = _DEFAULT, ample: AmpleSets | None = None
     ) -> None:
-        """The first state alone, to expand; the ``ample`` sets are those that ``options`` ask for, unless given.
+        """The first state alone, to expand; ``options`` ask for ``ample`` sets, unless given.
 
         With ``options.every_step`` every successor is computed, so that all edges can be looked at afterwards.
         """
@@ -231,7 +231,7 @@ class Search:
         )
 
     def _grow_shards(self) -> bool:
-        """Get memory for what is in the buffers; false, and the end of the search, if that is more than allowed."""
+        """Get memory for the buffers; return false, and end the search, if that is more than allowed."""
         count = len(self.shards)
         more = [sum(int(fill) for fill in self.buffers.fill[number::count]) for number in range(count)]
         if any(s.count + m > _NUMBERS // count for s, m in zip(self.shards, more, strict=True)):
@@ -263,7 +263,7 @@ class Search:
                     self.first_violations[anomaly] = found
 
     def _stop(self, limit: str) -> None:
-        """End with what is known: the states that will not be expanded are scanned for anomalies."""
+        """End the search at ``limit``: the states that will not be expanded are scanned for anomalies."""
         self.stopped_by = limit
         if self._reserve is not None:
             self._reserve.close()
@@ -277,7 +277,7 @@ class Search:
     # local states
 
     def _fill_missing_successors(self) -> None:
-        """Compute what is requested."""
+        """Compute the requested successors."""
         for requested in (shard.requested for shard in self.shards if shard.requested[0]):
             while not self.arrays.kernel.fill_missing_successors(
                 self.system, self.layout, self.interned, requested, self._machines

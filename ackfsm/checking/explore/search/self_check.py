@@ -5,7 +5,7 @@ A state is reached again from the first one, by the parent pointers of the searc
 state, the events that can happen must be those that were counted, and every state that they lead to must be among
 those that were found.  States are looked up in the hash table of states alone: the numbers of local states and the keys
 are computed from the names of states, not taken from the kernel's deltas.  How many, and what it costs:
-docs/decisions/self-check.md.
+docs/decisions/search.md.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class _SelfCheck:
 
 
 class _TableRows:
-    """What the rows of the tables say of states, by their names; a row is looked up once."""
+    """The rows of the tables for states, by their names; a row is looked up once."""
 
     def __init__(self, network: Network) -> None:
         self._network = network

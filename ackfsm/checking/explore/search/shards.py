@@ -46,7 +46,7 @@ _LARGE = 1 << 21
 
 
 class Arrays:
-    """Makes and fills what the kernel works on: lists, and arrays once :meth:`load` has loaded compiled code."""
+    """The maker of the kernel's arrays: lists, and arrays once :meth:`load` has loaded compiled code."""
 
     def __init__(self) -> None:
         self.kernel: Any = kernel

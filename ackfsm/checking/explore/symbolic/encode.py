@@ -61,7 +61,7 @@ def event_system(
 
 
 def columns_of(packed: PackedNetwork, event: int) -> _Columns:
-    """What an event does to each machine, without those that neither refuse it nor are ever moved by it."""
+    """Return the columns of an event, without machines that neither refuse it nor are ever moved by it."""
     parts = range(packed.first[event], packed.first[event + 1])
     if len({packed.instance[p] for p in parts}) < len(parts):
         raise DefectError(f"a machine takes part twice in event {event}")
@@ -98,7 +98,7 @@ def _laid_out(events: Sequence[_Columns], levels: int) -> tuple[list[int], list[
 
 
 def _firing(events: Sequence[_Columns], size: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """The events that fire in each local state of each level; those that never move anything need not."""
+    """Return the events that fire in each local state of each level, without events that never move anything."""
     by_level: list[list[int]] = [[] for _ in size]
     for event, columns in enumerate(events):
         if moves(columns):
@@ -120,7 +120,7 @@ def _occurrence_bits(size: Sequence[int]) -> list[int]:
 
 
 def _needs(events: Sequence[_Columns], occurs: Sequence[int]) -> tuple[list[int], list[int], list[int]]:
-    """``needs``, ``need`` and ``need_level`` of :class:`EventSystem`: what is not refused, where something is."""
+    """Return ``needs``, ``need`` and ``need_level`` of :class:`EventSystem`: the local states without a refusal."""
     needs, need, levels = [0], list[int](), list[int]()
     for columns in events:
         for level, column in columns.items():

@@ -254,7 +254,7 @@ def next_changed(system: Any, stack: Any, changed: int, i: int, level: int) -> i
 def next_child(  # noqa: C901 - one case for each operation
     system: Any, pool: Any, cache: Any, stack: Any, at: int
 ) -> int:
-    """Ask for the next child that has to be computed; those that are known are written."""
+    """Ask for the next child to be computed; known children are written."""
     kind, level, event = stack[at + _KIND], stack[at + _LEVEL], stack[at + _EVENT]
     looks = kind >= FIRE and level <= system[system[TOP] + event]
     column = system[system[COLUMN] + system[system[BASE] + event] + level] if looks else IDENTITY

@@ -26,7 +26,7 @@ _MASK = (1 << LIMB) - 1
 
 
 class Diagram(NamedTuple):
-    """The nodes of one decision diagram by levels: those of level ``k`` are ``first[k]`` up to ``first[k + 1]``.
+    """The nodes of one decision diagram by levels: level ``k`` has nodes ``first[k]`` up to ``first[k + 1]``.
 
     The children of node ``n`` of level ``k`` begin at ``at[k] + (n - first[k]) * size`` of ``child``.  Number 0 is the
     empty set, 1 the set of the empty state.

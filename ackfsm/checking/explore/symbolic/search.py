@@ -49,7 +49,7 @@ class SymbolicOptions:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicExploration:
-    """What a symbolic search has found; ``None`` where it stopped before it knew.
+    """The result of a symbolic search; ``None`` where it stopped before it knew.
 
     ``states`` and ``transitions`` are those of a search state by state (:class:`ackfsm.checking.explore.Exploration`), and
     ``at_rest`` counts the states in which nothing is left to happen but what may never happen.  ``reachable`` has each
@@ -90,7 +90,7 @@ def explore_symbolically(network: Network, options: SymbolicOptions = _DEFAULT) 
 
 
 class _Search:
-    """One search; what it has found so far stays if a limit ends it."""
+    """One search in progress; its results stay if a limit ends it."""
 
     def __init__(self, packed: PackedNetwork, order: Sequence[int], options: SymbolicOptions) -> None:
         self.packed = packed
@@ -122,7 +122,7 @@ class _Search:
             self.stopped_by = str(limit)
 
     def result(self, events: Sequence[NetworkEvent]) -> SymbolicExploration:
-        """What was found, by the ``events`` of the network."""
+        """Return the result, by the ``events`` of the network."""
         return SymbolicExploration(
             states=self.states,
             transitions=self.transitions,
@@ -177,7 +177,7 @@ class _Search:
         return found
 
     def _shortest_run(self, reached: int, targets: int) -> list[int]:
-        """The events of a shortest run into ``targets``, some of which are reached.
+        """Return the events of a shortest run into ``targets``, some of them reached.
 
         Backward layer by layer: the states from which so many steps may lead there, until the first one is among them.
         """

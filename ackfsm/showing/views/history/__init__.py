@@ -1,4 +1,4 @@
-"""What a person is told of a history: the story of each message, what happened around a time, and the whole picture.
+"""A history for people: the story of each message, the events around a time, and the whole picture.
 
 Nothing is decided here: what was found, and whether it is allowed, stands in the result tables of :mod:`ackfsm.verify`.
 """

@@ -31,7 +31,7 @@ class WhyNot(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSpan:
-    """A fault, when it was there, and what it has to do with a message.
+    """A fault with its time and its part in the life of a message.
 
     Attributes:
         fault: its kind.
@@ -66,7 +66,7 @@ class FaultSpan:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """What a fault is compared with.
+    """The part of a message's life that a fault is compared with.
 
     Attributes:
         first, last: the rows of the message's life between which a fault can matter.
@@ -83,7 +83,7 @@ class Beside:
 
 
 def told_spans(lookup: Lookup) -> tuple[FaultSpan, ...]:
-    """Every fault of which a line tells, and every connection that one shows to have broken."""
+    """Return every recorded fault, and every connection that a line shows to have broken."""
     return (*_recorded(lookup), *_broken(lookup.events))
 
 

@@ -1,4 +1,4 @@
-"""What the stories of a history look up again and again, found once: rows by message, faults with their victims."""
+"""The index of the stories of a history, computed once: rows by message, faults with their victims."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDS = (Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Even
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Rows in groups: those of a code are found without looking at the others.
+    """Rows in groups, by a code: one group is found without looking at the others.
 
     Attributes:
         rows: all of them, by group, and in a group ascending.
@@ -47,7 +47,7 @@ class Groups:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Lookup:
-    """What is looked up in ``events``, every line spelled out; each part is made when it is first asked for.
+    """The index of ``events``, every line spelled out; each part is made when it is first asked for.
 
     Attributes:
         events: the history.
@@ -93,14 +93,14 @@ class Lookup:
 
     @functools.cached_property
     def codes(self) -> Mapping[str, int]:
-        """The code of each id of which a line tells."""
+        """Return the code of each message id that a line names."""
         told = np.unique(self.events.message[self.events.message != ABSENT])
         names = self.events.names["message"].take(told).to_pylist()
         return dict(zip(names, told.tolist(), strict=True))
 
     @functools.cached_property
     def shown_codes(self) -> Mapping[str, int]:
-        """The same for the ids as they are shown; of those that look alike the first."""
+        """Return the codes by the ids as they are shown; of ids that look alike the first."""
         return {shown(name): code for name, code in reversed(tuple(self.codes.items()))}
 
     @functools.cached_property

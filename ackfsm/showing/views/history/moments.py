@@ -108,7 +108,7 @@ _TOLD: Final[Mapping[Event, tuple[Side, str]]] = MappingProxyType(
 
 
 def message_rows(lookup: Lookup, message: int, life: Iterable[int]) -> Ints:
-    """The rows that tell of ``message``: those that name it, cover it, or stand in its ``life``, ascending."""
+    """Return the rows that name ``message``, cover it, or stand in its ``life``, ascending."""
     events, named = lookup.events, lookup.named(message)
     within = np.unique(events.transaction[named])
     parts = [named, lookup.covering(message), lookup.ends(within[within != ABSENT]), np.array([*life], np.int64)]

@@ -10,7 +10,7 @@ __all__ = ["fields_as_json", "plain"]
 
 
 def fields_as_json(value: Any, **names: str | None) -> dict[str, Any]:
-    """The fields of a dataclass; ``names`` has those that are called otherwise, or (``None``) left out."""
+    """Return the fields of a dataclass; ``names`` renames some of them, or (``None``) leaves them out."""
     called = {field.name: names.get(field.name, field.name) for field in dataclasses.fields(value)}
     return {name: plain(getattr(value, field)) for field, name in called.items() if name is not None}
 

@@ -1,4 +1,4 @@
-"""The story of one message of a history, or of two side by side: what happened, what was impossible, what excuses it.
+"""The story of one message, or of two side by side: its events, the impossible line, its excuses.
 
 A story has nothing that :mod:`ackfsm.verify.results.tables` has not decided; it gathers what is known of one message.
 """
@@ -91,7 +91,7 @@ class Stories:
         return int(self._events.t.max())
 
     def ids(self) -> tuple[str, ...]:
-        """The ids of all messages of which a line tells."""
+        """Return the ids of all messages with a line."""
         return tuple(self._lookup.codes)
 
     def of(self, name: str) -> Story:
@@ -144,7 +144,7 @@ class Stories:
         )
 
     def _accusation(self, message: int) -> Accusation | None:
-        """What is impossible of ``message``, or beside it, which may be held against another one."""
+        """Return the impossible line of ``message``, or beside it, which may be of another one."""
         return self.tables.accusations.get(message) or self._beside_accused.get(message)
 
     def _drained(self, message: int) -> int | None:
@@ -154,7 +154,7 @@ class Stories:
 
     @functools.cached_property
     def _beside_accused(self) -> Mapping[int, Accusation]:
-        """For each message of a pair that is no run of the model what is impossible of it."""
+        """Return for each message of a pair that is no run of the model its accusation."""
         accusations = self.tables.accusations
         pairs = [each for each in accusations.values() if each.why.beside is not None]
         if not pairs:
@@ -167,7 +167,7 @@ class Stories:
         return found
 
     def _judgements(self, message: int) -> tuple[Judgements | None, Configuration | None]:
-        """What was judged of the messages that are judged with ``message``, and by which configuration."""
+        """Return the judgements of the part of ``message``, and its configuration."""
         for its, findings in zip(self.tables.outcome.examined.judgements, self.result.findings.each, strict=True):
             if its.messages[message]:
                 return its, findings.configuration
@@ -265,7 +265,7 @@ class Stories:
         return fault_spans(self._events, self._spans, beside, explains, self.result.findings.unrecorded, assumed)
 
     def _would_explain(self, chapter: Chapter) -> tuple[str, ...]:
-        """The unrecorded faults that explain messages of the history, of those that can have hit this one."""
+        """Return the unrecorded faults that explain messages and can have hit this one."""
         found = self.result.findings.unrecorded
         if found is None or found.assumed or chapter.verdict is not Verdict.INVALID:
             return ()
@@ -319,7 +319,7 @@ class Stories:
         return int(messages[found[0]]) if len(found) else None
 
     def at(self, t: int, lines: int = 10) -> Around:
-        """What happened around the time ``t`` (nanoseconds): so many ``lines`` before and after, and what was open."""
+        """Return the moments around the time ``t`` (ns): ``lines`` before and after, and the open things."""
         events = self._events
         happened = events.t <= t
         rows = np.arange(len(events))
@@ -343,7 +343,7 @@ class Stories:
         )
 
     def _open(self, happened: np.ndarray[Any, np.dtype[np.bool_]]) -> Iterator[Open]:
-        """What was not over when those rows had ``happened``."""
+        """Yield the things that were not over when the rows in ``happened``, a mask, had happened."""
         events = self._events
 
         def told(*kinds: Event) -> Ints:
@@ -402,7 +402,7 @@ class _Names(dict[int, str]):
 
 
 def _near(name: str, ids: Sequence[str]) -> str | None:
-    """The id that is meant perhaps, of those that begin or end alike if there are many."""
+    """Return the id that is perhaps meant, of the ones that begin or end alike if there are many."""
     likely = [each for each in ids if abs(len(each) - len(name)) <= _BOTH]
     if len(likely) > _CANDIDATES:
         likely = [each for each in likely if each[:3] == name[:3] and each[-1:] == name[-1:]] or likely

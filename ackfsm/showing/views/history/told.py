@@ -1,4 +1,4 @@
-"""What the story of a message tells, as values: its anomalies and their causes, its lines, the faults beside it."""
+"""The story of a message as values: its anomalies and their causes, its lines, the faults beside it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Cause:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """One anomaly of a message, and what was decided of it.
+    """One anomaly of a message, and the decision on it.
 
     Attributes:
         anomaly: which.
@@ -103,7 +103,7 @@ class Chapter:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What is known of one message, and of the one that it has to be seen beside, if there is one.
+    """The story of one message, and of a second one that it has to be seen beside, if there is one.
 
     Attributes:
         history: where it was read from.
@@ -159,7 +159,7 @@ class Pending(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """What was not over at some time: how many of a kind, and the first of them with the time since when.
+    """The things of one kind that were not over at some time: their number, and the first of them since when.
 
     Attributes:
         what: the kind.
@@ -179,7 +179,7 @@ class Open:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What happened around some time, and what was open then.
+    """The moments around some time, and the open things then.
 
     Attributes:
         history, begun: as those of a story.

@@ -73,7 +73,7 @@ class Check:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What is told of one history; ``result`` is ``None`` if it could not be read, and ``error`` says why.
+    """The report on one history; ``result`` is ``None`` if it could not be read, and ``error`` says why.
 
     The exit code of ``verify`` is 0 if and only if every history was read and each of its checks passed, but for
     open ones that do not decide.
@@ -174,7 +174,7 @@ class _Asked:
             )
 
     def _places(self, anomaly: Anomaly, *, allowed: bool | None) -> tuple[Place, ...]:
-        """The first messages by line that have ``anomaly``; with ``allowed`` only those of which that is so."""
+        """Return the first messages by line that have ``anomaly``, only the ``allowed`` or forbidden if asked."""
         mask = pc.equal(self.rows["anomaly"], anomaly.value)
         if allowed is not None:
             mask = pc.and_kleene(mask, pc.equal(self.rows["allowed"], allowed))

@@ -43,6 +43,6 @@ def _command(level: str, report: Report, title: str, sentence: str, line: int | 
 
 
 def _escaped(text: str, *, property_: bool = False) -> str:
-    """As GitHub's own toolkit escapes what is in a workflow command."""
+    """Return ``text`` as GitHub's own toolkit escapes it in a workflow command."""
     escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return escaped.replace(":", "%3A").replace(",", "%2C") if property_ else escaped

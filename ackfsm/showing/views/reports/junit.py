@@ -53,6 +53,6 @@ _KINDS = {
 
 
 def _lines(check: Check) -> str:
-    """A line for each message, after what the check asks."""
+    """Return a line for each message, after the question of the check."""
     where = [each.told if each.line is None else f"line {each.line}: {each.told}" for each in check.places]
     return "\n".join([f"asked: {check.meaning}", *map(printable, where)])

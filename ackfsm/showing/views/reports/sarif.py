@@ -17,7 +17,7 @@ _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def sarif_log(reports: Sequence[Report]) -> str:
-    """A log of one run: errors for what failed, warnings for what is open and decides, the rest for information."""
+    """Return a log of one run: errors for failures, warnings for decisive open checks, the rest for information."""
     rules = {check.name: check.meaning for report in reports for check in report.checks}
     results = [result for report in reports for check in report.checks for result in _results(report, check)]
     unread = [_notification(report) for report in reports if report.error is not None]
