@@ -20,7 +20,6 @@ from ackfsm.unbounded._examined import Examined, Related, shown_by
 from ackfsm.unbounded._ghosts import Moves
 from ackfsm.unbounded._kernel import BITS
 from ackfsm.unbounded._spaces import Ints
-from ackfsm.unbounded._steps import Level
 from ackfsm.unbounded._tables import Column, Role, Table
 from ackfsm.unbounded._watching import watched
 
@@ -196,7 +195,7 @@ class Followed:
 
         ``related`` are views of the system that follows nothing.
         """
-        shown = shown_by(self._pairs, dataclasses.replace(self._following, at_rest=frozenset()), Level.PAIRS)
+        shown = shown_by(self._pairs, dataclasses.replace(self._following, at_rest=frozenset()))
         if shown is not None:
             return shown.reason
         if any(self._may_rest(related, state) for state in sorted(self._watcher.at_rest)):
