@@ -256,7 +256,6 @@ class _Run:
         self._prove([Level.RELATED, Level.FOLLOWED])
         if not has_ended:
             self._search_alone()
-        self._prove([Level.PAIRS])
         self._fill(self._search(2, None))
         self._search(3, _FEW_FAULTS)
 
