@@ -154,6 +154,11 @@ func netOf(told family) *net {
 		for _, name := range each.AtRest {
 			w.atRest = append(w.atRest, w.part.state(name))
 		}
+		for _, state := range append(append([]int{}, w.marked...), w.atRest...) {
+			if each.Counts != nil && (len(w.part.highest) == 0 || w.part.highest[state] != nil) {
+				doNotUnderstand("%s, which counts and is not only marked beyond its bound", each.Machine)
+			}
+		}
 		if each.Counts != nil {
 			w.count = ghostOf(w.part, *each.Counts, numbers, n.events)
 		}
@@ -184,8 +189,8 @@ func movesOf(m *machine, told map[string][]string) [][]int {
 func ghostOf(m *machine, told counter, numbers map[string]int, events []event) *ghost {
 	g := &ghost{&machine{name: "ghost of " + m.name, states: []string{"0", "1", "2", "3", "4", "lost"}, moves: map[on][][]int{}},
 		new(big.Int), told.Bound, told.Refuses}
-	if m.ofMessage || len(m.highest) == 0 {
-		doNotUnderstand("%s, which is no counter of the system", m.name)
+	if m.ofMessage || len(m.highest) == 0 || (!m.watches && !told.Refuses && len(told.Down) > 0) {
+		doNotUnderstand("%s, which is no counter of the system that has a ghost", m.name)
 	}
 	counted := map[int]bool{}
 	add := func(names []string, after func(int) int, reset bool) {
@@ -210,6 +215,11 @@ func ghostOf(m *machine, told counter, numbers map[string]int, events []event) *
 			}
 			if from == nil || (after(0) == 1) != (len(from[m.initial]) > 0 && from[m.initial][0] != m.initial) {
 				doNotUnderstand("%s does not count %s so", m.name, name)
+			}
+			for state, most := range m.highest {
+				if told.Refuses && !m.watches && after(0) == 1 && most != nil && *most == told.Bound && len(from[state]) > 0 {
+					doNotUnderstand("%s does not refuse %s at its bound", m.name, name)
+				}
 			}
 		}
 	}
@@ -416,9 +426,9 @@ func viewsOf(n *net, told stated, level string, slots int, most *int) *views {
 		doNotUnderstand("it has views that are no views of the level %s", level)
 	}
 	sum := view{}
-	for number := range told.Views[0] {
+	for number := 0; number < told.many(); number++ {
 		for at, list := range told.Views {
-			if len(list) != len(told.Views[0]) {
+			if len(list) != told.many() {
 				doNotUnderstand("it has halves of views")
 			}
 			sum[at] += list[number]
