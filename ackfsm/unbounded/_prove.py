@@ -74,7 +74,8 @@ class Verdict:
 class Proof:
     """The verdicts for one configuration; ``views`` is how many views each level took, over all families.
 
-    The numbers of messages and faults in ``bounds`` mean nothing.  ``invariants`` are the views that show what is proved, where they were to be kept.
+    The numbers of messages and faults in ``bounds`` mean nothing.  ``invariants`` are the views that show what is
+    proved, where they were to be kept.
     """
 
     configuration: Configuration

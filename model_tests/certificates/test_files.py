@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import gzip
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

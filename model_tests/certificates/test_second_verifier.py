@@ -56,7 +56,11 @@ def verifier(tmp_path_factory: pytest.TempPathFactory) -> Verifier:
         missing("no go to build the second verifier: apt install golang-go")
     folder = tmp_path_factory.mktemp("verifier")
     done = subprocess.run(
-        [go, "build", "-o", folder / "program", "."], cwd=PROJECT / "verifier", capture_output=True, text=True, check=False
+        [go, "build", "-o", folder / "program", "."],
+        cwd=PROJECT / "verifier",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert not done.returncode, done.stderr
     return Verifier(folder / "program", folder)
@@ -83,7 +87,9 @@ THROWS = {*FEW, Fault.LISTENER_EXCEPTION}
     [
         pytest.param({"alone", "chaos"}, certified, id="chaos"),
         pytest.param({"chaos"}, lambda: certified("qpid", {"prefetch": 1}), id="ghosts"),
-        pytest.param({"chaos"}, lambda: certified("jms", {"publish_window": 5, "send_mode": "asynchronous"}), id="window"),
+        pytest.param(
+            {"chaos"}, lambda: certified("jms", {"publish_window": 5, "send_mode": "asynchronous"}), id="window"
+        ),
         pytest.param(
             {"chaos"}, lambda: certified("qpid", {"ack_mode": "CLIENT_ACKNOWLEDGE"}, ["prefetch_overrun"]), id="delayed"
         ),
@@ -191,7 +197,7 @@ def test_what_is_possible_is_not_shown(auto: Certificate, verifier: Verifier) ->
 
 
 def test_what_is_possible_at_rest_is_not_shown(related: Certificate, verifier: Verifier) -> None:
-    """A transaction that nobody ends: what the marks of the network say, and not what the machine is called, decides."""
+    """Each state of what watches is a mark: a system that has nothing to do is in one."""
     network = json.loads(network_of(related, shipped()))
     changed = 0
     for family in network["families"]:
@@ -297,9 +303,11 @@ def _damaged(certificate: Certificate, draw: random.Random) -> Certificate:
         "watchers": lambda: dataclasses.replace(invariant, watchers=draw.choices(invariant.watchers, k=3)),
         "state": lambda: _with_another_state(invariant, draw),
         "machine": lambda: dataclasses.replace(invariant, message=(*invariant.message[1:], *invariant.message[:1])),
-        "pair": lambda: invariant
-        if invariant.relation is None
-        else _without_pair(invariant, draw.randrange(len(invariant.relation.views))),
+        "pair": lambda: (
+            invariant
+            if invariant.relation is None
+            else _without_pair(invariant, draw.randrange(len(invariant.relation.views)))
+        ),
         "covering": lambda: dataclasses.replace(invariant, covering=invariant.ghosts),
         "nothing": lambda: invariant,
     }
