@@ -49,12 +49,15 @@ type shown struct {
 // Views are stated as a list for the system and one for each message, of numbers less the one before.
 type stated struct {
 	Ghosts, Covering []string
-	System, Message  []struct {
-		Machine string
-		States  []string
-		In      []int
-	}
-	Views [][]int
+	System, Message  []column
+	Views            [][]int
+}
+
+// A column has a machine, those of its states that occur, and for each number which of them it is in.
+type column struct {
+	Machine string
+	States  []string
+	In      []int
 }
 
 // A network has the system of each family: of Least to Most messages.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math/big"
 	"strings"
 )
@@ -362,55 +361,10 @@ type kind struct {
 }
 
 func viewsOf(n *net, told stated, level string, slots int, most *int) *views {
-	v := &views{net: n, level: level, slots: slots, index: map[view]int{}, caused: map[cause][]uint64{}, others: level != "alone" && (most == nil || *most > slots)}
+	v := &views{net: n, level: level, slots: slots, index: map[view]int{}, caused: map[cause][]uint64{}}
+	v.others = level != "alone" && (most == nil || *most > slots)
 	names := map[string]bool{}
-	v.system, v.message = &space{}, &space{}
-	ghostsAt := len(told.Message) - len(told.Ghosts)
-	for number, s := range []*space{v.system, v.message} {
-		columns := told.System
-		if number == 1 {
-			columns = told.Message
-		}
-		s.index, s.known, s.events = map[string]int{}, map[on]*reply{}, n.events
-		rows := []string{""}
-		for at, column := range columns {
-			var part *machine
-			if number == 1 && at >= ghostsAt {
-				if n.ghosts[column.Machine] == nil || column.Machine != told.Ghosts[at-ghostsAt] {
-					refute("it keeps a ghost of %s, of which there is none", column.Machine)
-				}
-				part = n.ghosts[column.Machine].part
-			}
-			for _, each := range n.machines {
-				if part == nil && each.name == column.Machine && each.ofMessage == (number == 1) && !(each.watches && each.ofMessage) {
-					part = each
-				}
-			}
-			if part == nil || names[part.name] {
-				refute("it keeps the machine %s, which is not there, or twice", column.Machine)
-			}
-			names[part.name] = true
-			if at == 0 {
-				rows = make([]string, len(column.In))
-			}
-			if len(column.In) != len(rows) {
-				doNotUnderstand("it has states that are not described")
-			}
-			for row, state := range column.In {
-				if state < 0 || state >= len(column.States) {
-					doNotUnderstand("it has states that are not described")
-				}
-				rows[row] += string([]byte{byte(part.state(column.States[state]))})
-			}
-			s.parts = append(s.parts, part)
-		}
-		for _, row := range rows {
-			s.number(row)
-		}
-		if s.given = len(rows); len(s.states) != s.given {
-			refute("it describes the same state twice")
-		}
-	}
+	v.system, v.message = n.spaceOf(told.System, nil, false, names), n.spaceOf(told.Message, told.Ghosts, true, names)
 	for _, name := range told.Ghosts {
 		at := 0
 		for at < len(v.system.parts) && v.system.parts[at].name != name {
@@ -419,20 +373,22 @@ func viewsOf(n *net, told stated, level string, slots int, most *int) *views {
 		if at == len(v.system.parts) {
 			refute("it keeps a ghost of %s, and not %s itself", name, name)
 		}
-		covers := strings.Contains("\n"+strings.Join(told.Covering, "\n")+"\n", "\n"+name+"\n")
-		v.ghosts = append(v.ghosts, kept{n.ghosts[name], at, !covers})
+		one := kept{n.ghosts[name], at, true}
+		for _, covering := range told.Covering {
+			one.exact = one.exact && covering != name
+		}
+		v.ghosts = append(v.ghosts, one)
 	}
 	if len(told.Views) != 1+slots {
 		doNotUnderstand("it has views that are no views of the level %s", level)
 	}
-	sum := view{}
+	sum, given := view{}, []int{v.system.given, v.message.given, v.message.given}
 	for number := 0; number < told.many(); number++ {
 		for at, list := range told.Views {
 			if len(list) != told.many() {
 				doNotUnderstand("it has halves of views")
 			}
-			sum[at] += list[number]
-			if given := []*space{v.system, v.message, v.message}[at].given; sum[at] < 0 || sum[at] >= given {
+			if sum[at] += list[number]; sum[at] < 0 || sum[at] >= given[at] {
 				doNotUnderstand("it has a view of a state that it does not describe")
 			}
 		}
@@ -449,6 +405,54 @@ func viewsOf(n *net, told stated, level string, slots int, most *int) *views {
 		v.places = [][]int{{ofSystem, ofSystem}, {own, earlier}, {later, own}}
 	}
 	return v
+}
+
+// spaceOf has the states of machines of the system or of a message, the last of which are ghosts; it adds the machines to the names.
+func (n *net) spaceOf(columns []column, ghosts []string, ofMessage bool, names map[string]bool) *space {
+	s := &space{index: map[string]int{}, known: map[on]*reply{}, events: n.events}
+	rows := []string{""}
+	for at, column := range columns {
+		part := n.keeps(column.Machine, ofMessage)
+		if ghost := at - (len(columns) - len(ghosts)); ghost >= 0 {
+			if part = nil; n.ghosts[column.Machine] != nil && column.Machine == ghosts[ghost] {
+				part = n.ghosts[column.Machine].part
+			}
+		}
+		if part == nil || names[part.name] {
+			refute("it keeps %s, or a ghost of it, which is not there, or twice", column.Machine)
+		}
+		names[part.name] = true
+		if at == 0 {
+			rows = make([]string, len(column.In))
+		}
+		if len(column.In) != len(rows) {
+			doNotUnderstand("it has states that are not described")
+		}
+		for row, state := range column.In {
+			if state < 0 || state >= len(column.States) {
+				doNotUnderstand("it has states that are not described")
+			}
+			rows[row] += string([]byte{byte(part.state(column.States[state]))})
+		}
+		s.parts = append(s.parts, part)
+	}
+	for _, row := range rows {
+		s.number(row)
+	}
+	if s.given = len(rows); len(s.states) != s.given {
+		refute("it describes the same state twice")
+	}
+	return s
+}
+
+// keeps is the machine of a name that views may keep: one of the system, also if it watches, or one of a message.
+func (n *net) keeps(name string, ofMessage bool) *machine {
+	for _, each := range n.machines {
+		if each.name == name && each.ofMessage == ofMessage && !(each.watches && ofMessage) {
+			return each
+		}
+	}
+	return nil
 }
 
 // refusedBy has the events that one of the machines left out refuses in a state that it can come to (lemma 6): by events that each
@@ -651,7 +655,7 @@ func (v *views) close(hears func(place []int) set) {
 					if there {
 						v.to, v.kind = append(v.to, int32(to)), append(v.kind, uint16(known[[2]int{e, at}]))
 					} else if v.isReal(after) && v.isMet(after) {
-						refute("%s (%s) leads from view %d to one that is not among them", v.net.events[e].name, v.said(place), number+1)
+						refute("%s (%s) leads from view %d to one that is not among them", v.net.events[e].name, said(place), number+1)
 					}
 				}
 			})
@@ -668,12 +672,12 @@ func roleOfSystem(place []int) int {
 	return own
 }
 
-func (v *views) said(place []int) string {
-	said := []string{}
+func said(place []int) string {
+	names := []string{}
 	for _, role := range place {
-		said = append(said, roles[role])
+		names = append(names, roles[role])
 	}
-	return fmt.Sprintf("to its messages: %s", strings.Join(said, ", "))
+	return "to its messages: " + strings.Join(names, ", ")
 }
 
 func (v *views) isMet(one view) bool {
