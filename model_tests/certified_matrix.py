@@ -67,7 +67,7 @@ def certify(specification: Specification, configurations: Sequence[Configuration
 def _certified(specification: Specification, configuration: Configuration) -> Certified:
     begun = time.perf_counter()
     decision = decide(specification, configuration, _BOUNDS, workers=1, keep_invariants=True)
-    certificate = decision.certificate()
+    certificate = decision.certificate(specification)
     decided_in = time.perf_counter() - begun
     found = verify_certificate(certificate, specification)
     every = {**{str(name): one for name, one in decision.findings.items()}, **decision.ends}

@@ -1,4 +1,4 @@
-"""``ackfsm certificate``: check the proofs of a certificate again, without the search."""
+"""``ackfsm certificate``: check again, without the search, what a certificate says, and write its network as data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from ackfsm import tables
 from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import Commands, command
-from ackfsm.cli._output import emit, progress_bars
+from ackfsm.cli._output import emit, print_file, progress_bars
 from ackfsm.tables import is_profile_file
 from ackfsm.terms import InputError
 from ackfsm.text import shown
@@ -28,7 +28,10 @@ def add_certificate(commands: Commands) -> None:
         extra="all",
     )
     parser.add_argument(
-        "action", metavar="ACTION", choices=["verify"], help="verify: tell whether all that it says is so"
+        "action",
+        metavar="ACTION",
+        choices=["verify", "network"],
+        help="verify: tell whether all that it says is so; network: print the network that it is about, as JSON",
     )
     parser.add_argument("path", metavar="FILE", type=Path, help="the certificate")
     parser.add_argument(
@@ -45,6 +48,9 @@ def _certificate(arguments: argparse.Namespace) -> int:
     certificate = certificates.read_certificate(arguments.path)
     specification, _ = tables.load().of_profile(arguments.profile)
     try:
+        if arguments.action == "network":
+            print_file(certificates.network_of(certificate, specification))
+            return 0
         with progress_bars(later=True) as bars:
             found = certificates.verify_certificate(certificate, specification, bars)
     except InputError as error:

@@ -59,18 +59,18 @@ def check_any(arguments: argparse.Namespace) -> int:
         show(arguments, form, specification, decision, witnesses, told=_told(arguments, decision))
     else:
         write_then_report(
-            lambda: _written(certificate, decision),
+            lambda: _written(certificate, decision, specification),
             lambda written: _report(arguments, specification, decision, written),
         )
     return result_code(violated=not decision.keeps_promises, undetermined=not decision.complete)
 
 
-def _written(certificate: Path | None, decision: Decision) -> list[Path]:
+def _written(certificate: Path | None, decision: Decision, specification: Specification) -> list[Path]:
     from ackfsm.checking.certificates import write_certificate
 
     if certificate is None:
         return []
-    write_certificate(certificate, decision.certificate())
+    write_certificate(certificate, decision.certificate(specification))
     return [certificate]
 
 

@@ -69,7 +69,7 @@ def test_a_certificate_with_a_defect_does_not_pass(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = Decision.certificate
-    monkeypatch.setattr(Decision, "certificate", lambda decision: damage(made(decision)))
+    monkeypatch.setattr(Decision, "certificate", lambda *known: damage(made(*known)))
     assert run(monkeypatch, "--draw", "1", "--sent", "once") == 1
     printed = capsys.readouterr().out
     assert says in printed

@@ -115,12 +115,12 @@ def test_little_memory_leaves_it_open_too() -> None:
 
 def test_a_certificate_needs_the_views() -> None:
     found = decided("jms", {}, "loss", "duplicate", keep_invariants=True)
-    certificate = found.certificate()
+    certificate = found.certificate(shipped())
     assert certificate.proved == ("loss",)
     assert [(way.anomaly, way.messages, way.max_faults) for way in certificate.ways] == [("duplicate", 1, None)]
     assert certificate.invariants
     with pytest.raises(InputError, match="keep_invariants"):
-        decided("jms", {}, "loss").certificate()
+        decided("jms", {}, "loss").certificate(shipped())
 
 
 WORDS = ("check", "--messages", "any", "--fault", "broker_kill")

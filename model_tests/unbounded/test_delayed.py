@@ -133,6 +133,7 @@ def test_a_certificate_of_a_library_that_keeps_what_it_holds_is_refuted(monkeypa
     defect = _changed("delivery", "prefetched", "consumer_link_up", "prefetched")
     monkeypatch.setattr("ackfsm.checking.unbounded._examined._is_at_most_delayed", lambda *_: True)
     configuration = defect.configure("rabbitmq", HELD["rabbitmq"] | {"prefetch": 500})
-    made = decide(defect, configuration, Bounds(faults=LINK), only=NAMES, keep_invariants=True).certificate()
+    found = decide(defect, configuration, Bounds(faults=LINK), only=NAMES, keep_invariants=True)
+    made = found.certificate(defect)
     assert set(made.proved) == set(NAMES)
     assert set(verify_certificate(made, defect).refuted) == {"prefetch_overrun"}

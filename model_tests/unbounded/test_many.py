@@ -101,7 +101,8 @@ def test_a_certificate_leaves_out_what_takes_501_messages() -> None:
     """Its verifier composes a network for each way; those with a smaller bound are of another configuration."""
     asked = ["loss", "phantom", "stuck"]
     configuration = shipped().configure("qpid", SWALLOWS)
-    made = decide(shipped(), configuration, Bounds(faults=THROWS), only=asked, keep_invariants=True).certificate()
+    found = decide(shipped(), configuration, Bounds(faults=THROWS), only=asked, keep_invariants=True)
+    made = found.certificate(shipped())
     assert (made.proved, [way.anomaly for way in made.ways]) == (("phantom",), ["stuck"])
     assert made.not_covered == {"loss": "its run is of 501 messages, which a certificate does not perform"}
 

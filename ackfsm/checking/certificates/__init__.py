@@ -5,7 +5,7 @@ that it leads to.  :func:`verify_certificate` shares the tables with the search 
 """
 
 from ackfsm.checking.certificates._format import Certificate, Invariant, Level, Way, read_certificate, write_certificate
-from ackfsm.checking.certificates._verify import Verification, verify_certificate
+from ackfsm.checking.certificates._verify import Verification, network_of, verify_certificate
 
 __all__ = [
     "Certificate",
@@ -13,6 +13,7 @@ __all__ = [
     "Level",
     "Verification",
     "Way",
+    "network_of",
     "read_certificate",
     "verify_certificate",
     "write_certificate",

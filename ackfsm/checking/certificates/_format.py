@@ -1,17 +1,18 @@
 """The file of a certificate: a header that a person can read, and the views, compressed.
 
-The first line is a JSON object, the header.  All that follows is another one, compressed as ``xz`` does, so that
-``tail -n +2 FILE | xz -d`` shows it.  ``spec/any.md`` has every field of both.
+The first line is a JSON object, the header.  All that follows is another one, compressed as ``gzip`` does, so
+that ``tail -n +2 FILE | gzip -d`` shows it.  ``spec/any.md`` has every field of both.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import enum
+import gzip
 import hashlib
 import itertools
 import json
-import lzma
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ackfsm.text import quoted, shown
 __all__ = ["Certificate", "Invariant", "Level", "View", "Way", "read_certificate", "write_certificate"]
 
 _FORMAT = "ackfsm certificate"
-_VERSION = 4
+_VERSION = 5
 _MOST_BYTES = 1 << 30
 """No payload is unpacked further."""
 
@@ -114,6 +115,7 @@ class Certificate:
 
     Attributes:
         tables: the digest of the tables (:attr:`ackfsm.tables.Specification.digest`).
+        network: the SHA-256 of the network, as :func:`ackfsm.checking.certificates.network_of` writes it.
         made_by: the version of this package that made it.
         configuration: every setting.
         faults, actions, without: what may happen, optional actions that are considered, events that are left out.
@@ -124,6 +126,7 @@ class Certificate:
     """
 
     tables: str
+    network: str
     made_by: str
     configuration: Mapping[str, str | int | bool | None]
     faults: tuple[str, ...]
@@ -169,12 +172,13 @@ class _DamagedError(ValueError):
 def packed(certificate: Certificate) -> bytes:
     """The bytes of the file."""
     payload = _dumped({"invariants": [_invariant_as_json(each) for each in certificate.invariants]})
-    compressed = lzma.compress(payload)
+    compressed = gzip.compress(payload, mtime=0)
     header = {
         "format": _FORMAT,
         "version": _VERSION,
         "ackfsm": certificate.made_by,
         "tables": certificate.tables,
+        "network": certificate.network,
         "config": dict(certificate.configuration),
         "faults": certificate.faults,
         "actions": certificate.actions,
@@ -207,6 +211,7 @@ def unpacked(data: bytes) -> Certificate:
     body = _Fields(_loaded(_decompressed(compressed), "its payload is no JSON object"), "payload")
     return Certificate(
         tables=header.get("tables", str),
+        network=header.get("network", str),
         made_by=header.get("ackfsm", str),
         configuration=header.get("config", dict),
         faults=header.texts("faults"),
@@ -246,11 +251,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _decompressed(data: bytes) -> bytes:
-    unpacker = lzma.LZMADecompressor(format=lzma.FORMAT_XZ)
+    unpacker = zlib.decompressobj(wbits=16 + zlib.MAX_WBITS)
     try:
-        text = unpacker.decompress(data, max_length=_MOST_BYTES)
-    except lzma.LZMAError:
-        raise _DamagedError("its payload is not compressed as xz does") from None
+        text = unpacker.decompress(data, _MOST_BYTES)
+    except zlib.error:
+        raise _DamagedError("its payload is not compressed as gzip does") from None
     if not unpacker.eof or unpacker.unused_data:
         raise _DamagedError("its payload is cut off, too long, or followed by something else")
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -12,6 +13,7 @@ from typing import Any
 from ackfsm.checking.certificates._delayed import is_within_delayed
 from ackfsm.checking.certificates._followed import Followed, followed_system
 from ackfsm.checking.certificates._format import Certificate, Invariant, Level
+from ackfsm.checking.certificates._network import written_network
 from ackfsm.checking.certificates._related import RelatedRest, RelatedViews
 from ackfsm.checking.certificates._rest import Rest
 from ackfsm.checking.certificates._system import LOST, Ghost, NotCoveredError, Question, Role, System, Watcher
@@ -24,7 +26,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
 
-__all__ = ["Progress", "Verification", "verify_certificate"]
+__all__ = ["Progress", "Verification", "network_of", "verify_certificate"]
 
 Progress = Callable[[str, int, int], object]
 """Told of what is done, how much of it is done, and how much there is."""
@@ -82,10 +84,17 @@ def verify_certificate(
     """
     begun = time.perf_counter()
     question = _question(certificate, specification)
+    if hashlib.sha256(written_network(question)).hexdigest() != certificate.network:
+        raise InputError("the certificate is of another network than these tables have; make it again")
     run = _Run(certificate, question, progress or _nobody)
     run.verify()
     refuted, undetermined = MappingProxyType(run.refuted), MappingProxyType(run.undetermined)
     return Verification(certificate, refuted, undetermined, time.perf_counter() - begun)
+
+
+def network_of(certificate: Certificate, specification: Specification) -> bytes:
+    """The network that ``certificate`` is about, for a verifier that reads no tables; raises as the verification."""
+    return written_network(_question(certificate, specification))
 
 
 def _nobody(_what: str, _done: int, _of: int) -> None:

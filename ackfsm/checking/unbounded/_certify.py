@@ -7,6 +7,7 @@ itself.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -20,13 +21,14 @@ from ackfsm.checking.unbounded._families import Family
 from ackfsm.checking.unbounded._spaces import Ints, Space
 from ackfsm.checking.unbounded._steps import Level
 from ackfsm.checking.unbounded._views import Views
+from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
 
 __all__ = ["certificate_of", "invariant_of", "with_what_is_proved"]
 
 
 def certificate_of(  # noqa: PLR0913 - what was asked, and what came of it
-    tables: str,
+    specification: Specification,
     configuration: Configuration,
     bounds: Bounds,
     *,
@@ -35,15 +37,16 @@ def certificate_of(  # noqa: PLR0913 - what was asked, and what came of it
     not_covered: Mapping[str, str],
     invariants: tuple[Invariant, ...],
 ) -> Certificate:
-    """The certificate of what is ``proved`` with the tables of a digest; the numbers in ``bounds`` mean nothing.
+    """The certificate of what is ``proved`` with these tables; the numbers in ``bounds`` mean nothing.
 
     Raises :class:`InputError` where the invariants were not kept.
     """
     proved = tuple(proved)
     if proved and not invariants:
         raise InputError("the views of this proof are gone; ask for it with keep_invariants=True")
-    return Certificate(
-        tables=tables,
+    certificate = Certificate(
+        tables=specification.digest,
+        network="",
         made_by=ackfsm.__version__,
         configuration=configuration.as_dict(),
         faults=tuple(fault.value for fault in Fault if fault in bounds.faults),
@@ -54,6 +57,8 @@ def certificate_of(  # noqa: PLR0913 - what was asked, and what came of it
         not_covered=dict(not_covered),
         invariants=invariants,
     )
+    network = hashlib.sha256(certificates.network_of(certificate, specification)).hexdigest()
+    return dataclasses.replace(certificate, network=network)
 
 
 def invariant_of(views: Views, family: Family, relation: Views | None = None) -> Invariant:

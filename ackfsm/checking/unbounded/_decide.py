@@ -70,7 +70,6 @@ class Decision:
         searches: the searches of few messages.
         views: how many views the proofs took.
         seconds: how long all of it took.
-        tables: the digest of the tables.
         invariants: the views that show what is impossible, if they were to be kept.
     """
 
@@ -83,7 +82,6 @@ class Decision:
     searches: tuple[Answer, ...]
     views: int
     seconds: float
-    tables: str = ""
     invariants: tuple[Invariant, ...] = ()
     promises_not_asked: tuple[Anomaly, ...] = ()
     without_effect: tuple[str, ...] = ()
@@ -110,14 +108,14 @@ class Decision:
         """
         return tuple(witness for answer in self.searches for witness in answer.witnesses())
 
-    def certificate(self) -> Certificate:
-        """All of it as a certificate, with every way that a search has found.
+    def certificate(self, specification: Specification) -> Certificate:
+        """All of it as a certificate, with every way that a search has found; ``specification`` has decided it.
 
         Raises :class:`InputError` for a decision that did not keep the invariants.
         """
         every = {name: finding for found in (self.findings, self.ends) for name, finding in found.items()}
         return certificate_of(
-            self.tables,
+            specification,
             self.configuration,
             self.bounds,
             proved=(str(name) for name, one in every.items() if one.reachable is False),
@@ -279,7 +277,6 @@ class _Run:
             searches=tuple(self._searches),
             views=self._views,
             seconds=seconds,
-            tables=self._specification.digest,
             invariants=tuple(self._invariants),
             promises_not_asked=tuple(
                 each for each in self._specification.properties if each in self._promises.keys() - asked

@@ -73,8 +73,8 @@ class Verdict:
 class Proof:
     """The verdicts for one configuration; ``views`` is how many views each level took, over all families.
 
-    The numbers of messages and faults in ``bounds`` mean nothing.  ``tables`` is the digest of the tables, and
-    ``invariants`` are the views that show what is proved, where they were to be kept.
+    The numbers of messages and faults in ``bounds`` mean nothing.  ``invariants`` are the views that show what is
+    proved, where they were to be kept.
     """
 
     configuration: Configuration
@@ -82,16 +82,15 @@ class Proof:
     verdicts: Mapping[str, Verdict]
     views: Mapping[Level, int]
     seconds: float = dataclasses.field(compare=False)
-    tables: str = ""
     invariants: tuple[Invariant, ...] = ()
 
-    def certificate(self) -> Certificate:
-        """What is proved, as a certificate.
+    def certificate(self, specification: Specification) -> Certificate:
+        """What is proved with ``specification``, as a certificate.
 
         Raises :class:`ackfsm.terms.InputError` for a proof that did not keep the invariants.
         """
         return certificate_of(
-            self.tables,
+            specification,
             self.configuration,
             self.bounds,
             proved=(name for name, verdict in self.verdicts.items() if verdict.proved),
@@ -153,7 +152,6 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
         verdicts,
         dict(run.views),
         time.perf_counter() - begun,
-        specification.digest,
         invariants,
     )
 

@@ -210,7 +210,7 @@ def _prove(
     left = {verdict.anomaly: verdict.undecided for verdict in proof.undecided}
     if not left:
         if certificate is not None:
-            write_certificate(certificate, proof.certificate())
+            write_certificate(certificate, proof.certificate(specification))
         return AnyNumberResult({}, None, "" if certificate is None else certificate.name)
     found = _search(specification, search_of_three(question, left), max_states)
     return AnyNumberResult({name: why for name, why in left.items() if name not in found.witnesses}, found)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ackfsm.checking.certificates import Certificate, Invariant, Verification, verify_certificate
+from ackfsm.checking.certificates import Certificate, Invariant, Verification, network_of, verify_certificate
 from ackfsm.checking.network import observers_of
 from ackfsm.checking.unbounded import Level, prove
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault
 from model_tests.support.tables import shipped
 
-__all__ = ["FEW", "certified", "claiming", "verified"]
+__all__ = ["FEW", "certified", "claiming", "sealed", "verified"]
 
 FEW = frozenset({Fault.CONSUMER_LINK_LOSS})
 WAITS_FOR_NOTHING = {"block_on_acknowledge": False}
@@ -43,12 +44,19 @@ def certified(  # noqa: PLR0913 - what is proved, of what, and how
         keep_invariants=True,
         localize=localize,
     )
-    return proof.certificate()
+    return proof.certificate(specification)
 
 
 def verified(certificate: Certificate, tables: Specification | None = None) -> Verification:
-    """What comes of looking through it."""
-    return verify_certificate(certificate, tables or shipped())
+    """What comes of looking through it, with the network that it is about."""
+    specification = tables or shipped()
+    return verify_certificate(sealed(certificate, specification), specification)
+
+
+def sealed(certificate: Certificate, tables: Specification | None = None) -> Certificate:
+    """The same with the SHA-256 of its network, whatever was changed in it."""
+    network = hashlib.sha256(network_of(certificate, tables or shipped())).hexdigest()
+    return dataclasses.replace(certificate, network=network)
 
 
 def claiming(invariant: Invariant, anomalies: Collection[str]) -> Invariant:

@@ -1,0 +1,3 @@
+module ackfsm/verifier
+
+go 1.19
