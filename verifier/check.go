@@ -2,7 +2,7 @@ package main
 
 // checkInvariant sees that views are closed, and returns why what watches is not shown never to be marked (nil: it is shown).
 func checkInvariant(told invariant, nets []*net) map[watching]*failure {
-	least := map[string]int{"alone": 1, "chaos": 1, "local": 1, "related": 2}[told.Level]
+	least := map[string]int{"alone": 1, "chaos": 1, "related": 2}[told.Level]
 	if least == 0 {
 		doNotUnderstand("the level %q", told.Level)
 	}

@@ -569,12 +569,6 @@ func (v *views) allowed() func(one view, place []int) set {
 	case "alone", "chaos":
 		every := setOf(len(v.net.events), func(int) bool { return true })
 		return func(view, []int) set { return every }
-	case "local":
-		found := map[int]set{}
-		for _, one := range v.list {
-			found[one[0]] = or(orNone(found[one[0]]), v.owned(one[0], one[1]))
-		}
-		return func(one view, _ []int) set { return found[one[0]] }
 	case "related":
 		return v.relation.allowed
 	case "relation":
