@@ -39,7 +39,6 @@ from model_tests.support.verify.stories import named_stories
 __all__ = [
     "ALIKE",
     "EXPLAINING",
-    "FORMATS",
     "GUIDE",
     "HISTORY",
     "IMPORTING",
@@ -55,7 +54,6 @@ __all__ = [
 README = PROJECT / "README.md"
 GUIDE = PROJECT / "docs" / "testing-consumers.md"
 EXPLAINING = PROJECT / "docs" / "explaining.md"
-FORMATS = PROJECT / "docs" / "import-formats.md"
 IMPORTING = PROJECT / "docs" / "importing.md"
 PLANNING = PROJECT / "docs" / "planning.md"
 ALIKE = PROJECT / "docs" / "modes.md"
@@ -214,7 +212,7 @@ def _write_alike() -> None:
 
 if __name__ == "__main__":
     _write_alike()
-    for path in (README, GUIDE, EXPLAINING, FORMATS, HISTORY, IMPORTING, PLANNING):
+    for path in (README, GUIDE, EXPLAINING, HISTORY, IMPORTING, PLANNING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
     for file, text in {**screens(), described.PAGE: described.page()}.items():

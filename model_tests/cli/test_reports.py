@@ -180,7 +180,7 @@ def test_what_cannot_be_written_is_refused(
 def test_the_workflow_of_the_documents_does_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = (PROJECT / "docs" / "ci.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "verifying.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```yaml\n(.*?)```", page, flags=re.DOTALL)
     steps = [step.get("run", "") for step in yaml.safe_load(block)["jobs"]["soak"]["steps"]]
     (command,) = [step for step in steps if step.startswith("ackfsm ")]
@@ -192,7 +192,7 @@ def test_the_workflow_of_the_documents_does_what_it_says(
 
 
 def test_the_metrics_of_the_documents_are_those_that_there_are(reported: Any) -> None:
-    page = (PROJECT / "docs" / "ci.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "verifying.md").read_text(encoding="utf-8")
     rows = {
         name: set(re.findall("`([a-z]+)`", labels)) for name, labels in re.findall(r"\| `(ackfsm_\w+)` \|(.*?)\|", page)
     }

@@ -154,9 +154,9 @@ def test_the_python_of_the_page_of_histories_runs(tmp_path: Path, capsys: pytest
     lines = [json.dumps({**each, "queue": "orders"}) for each in ordinary(100)]
     (tmp_path / "histories" / "last-night.jsonl").write_text("\n".join(lines))
     names: dict[str, object] = {}
-    for _, code in documents.blocks(PROJECT / "docs" / "history.md"):
+    for _, code in documents.blocks(PROJECT / "docs" / "verifying.md"):
         here = re.sub(r'"(histories|state|alerts)\b', rf'"{tmp_path}/\1', code)
-        exec(compile(here, "history.md", "exec"), names)  # noqa: S102 - only text of the project
+        exec(compile(here, "verifying.md", "exec"), names)  # noqa: S102 - only text of the project
     shown = capsys.readouterr().out
     assert "unknown" in shown  # nobody said that the queue was drained
     assert "messages were counted or forgotten" in shown

@@ -109,7 +109,7 @@ TABLES: Final[Mapping[str, pa.Schema]] = MappingProxyType(
         ),
     }
 )
-"""The columns of each result table, by its name; docs/history.md says what they mean."""
+"""The columns of each result table, by its name; docs/verifying.md says what they mean."""
 
 _VALID, _UNKNOWN, _INVALID = range(3)
 _VERDICTS: Final = pa.array([Verdict.VALID.value, Verdict.UNKNOWN.value, Verdict.INVALID.value])

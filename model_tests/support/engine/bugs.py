@@ -45,9 +45,6 @@ class Change:
     event: str
     to: str | None
 
-    def __str__(self) -> str:
-        return f"`{self.machine}.{self.state}` {self.event}: {'refused' if self.to is None else f'to `{self.to}`'}"
-
     def apply(self, specification: Specification) -> Specification:
         """The tables with this change."""
         machine = specification.machines[self.machine]
@@ -70,13 +67,9 @@ class Change:
 class Bug:
     """What makes an engine misbehave: changed rows, another broker, another journal."""
 
-    what: str
     rows: tuple[Change, ...] = ()
     broker: type[Broker] = Broker
     journal: Callable[[], Journal] = MemoryJournal
-
-    def __str__(self) -> str:
-        return "; ".join([*map(str, self.rows), *([self.what] if self.what else [])])
 
     def tables(self, specification: Specification) -> Specification:
         """The tables with the changed rows."""
