@@ -73,11 +73,11 @@ def test_each_machine_that_watches_has_to_be_followed(torn: Certificate) -> None
 
 def test_beside_views_without_a_relation_no_message_is_followed(torn: Certificate) -> None:
     sends, _ = torn.invariants[0].followed
-    local = certified("jms", _TRANSACTIONS, ["phantom"], levels=[SearchLevel.LOCAL])
-    (views,) = local.invariants
-    assert views.level is Level.LOCAL
+    chaos = certified("jms", _TRANSACTIONS, ["phantom"], levels=[SearchLevel.CHAOS])
+    (views,) = chaos.invariants
+    assert views.level is Level.CHAOS
     changed = dataclasses.replace(views, followed=(sends,))
-    wrong = dataclasses.replace(local, proved=("phantom", _TORN), invariants=(changed,))
+    wrong = dataclasses.replace(chaos, proved=("phantom", _TORN), invariants=(changed,))
     assert "views that have no relation" in verified(wrong).refuted[_TORN]
 
 

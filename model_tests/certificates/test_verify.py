@@ -11,12 +11,11 @@ from ackfsm.checking.certificates import Certificate, Invariant, Level, Way, _wo
 from ackfsm.checking.certificates._system import LOST, Event, Question, Role
 from ackfsm.checking.certificates._verify import _Check
 from ackfsm.checking.network import observers_of
+from ackfsm.checking.unbounded import DEFAULT_LEVELS
 from ackfsm.checking.unbounded import Level as SearchLevel
 from ackfsm.terms import Fault, InputError
 from model_tests.support.checker.certified import FEW, certified, claiming, verified
 from model_tests.support.tables import shipped
-
-ALL_LEVELS = (SearchLevel.CHAOS, SearchLevel.LOCAL, SearchLevel.RELATED, SearchLevel.PAIRS)
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +25,9 @@ def auto() -> Certificate:
 
 
 @pytest.fixture(scope="module")
-def pairs() -> Certificate:
-    """The order of messages, which takes pairs."""
-    return certified(only=["reorder"], levels=[SearchLevel.PAIRS])
+def order() -> Certificate:
+    """The order of messages, which takes a relation."""
+    return certified(only=["reorder"], levels=[SearchLevel.RELATED])
 
 
 def _with(certificate: Certificate, number: int, **changed: object) -> Certificate:
@@ -70,7 +69,7 @@ def test_counters_families_and_other_systems_are_verified(profile: str, settings
 
 def test_pairs_causes_and_rest_are_verified() -> None:
     faults = {*FEW, Fault.LISTENER_EXCEPTION}
-    certificate = certified(only=["reorder", "stuck", "loss"], faults=faults, levels=ALL_LEVELS)
+    certificate = certified(only=["reorder", "stuck", "loss"], faults=faults, levels=DEFAULT_LEVELS)
     assert set(certificate.proved) == {"reorder", "stuck", "loss"}
     assert verified(certificate).verified
 
@@ -99,12 +98,12 @@ def _without_view(invariant: Invariant, at: int) -> Invariant:
     return dataclasses.replace(invariant, views=(*invariant.views[:at], *invariant.views[at + 1 :]))
 
 
-def test_without_any_one_view_it_is_refuted(pairs: Certificate) -> None:
-    number = _several(pairs)
-    many = len(pairs.invariants[number].views)
+def test_without_any_one_view_it_is_refuted(order: Certificate) -> None:
+    number = _several(order)
+    many = len(order.invariants[number].views)
     for at in range(0, many, many // 9):
-        views = _without_view(pairs.invariants[number], at).views
-        found = verified(_with(pairs, number, views=views))
+        views = _without_view(order.invariants[number], at).views
+        found = verified(_with(order, number, views=views))
         assert set(found.refuted) == {"reorder"}
         assert "among" in found.refuted["reorder"]
 
@@ -223,13 +222,22 @@ def test_two_things_that_contradict_each_other_are_refuted(auto: Certificate) ->
     assert dict(found.refuted) == {"loss": "it says more than one thing of loss"}
 
 
-def test_a_lower_level_is_refuted(pairs: Certificate) -> None:
+def test_a_lower_level_is_refuted(order: Certificate) -> None:
     """The views of a message that is alone do not hold for several."""
-    number = next(n for n, each in enumerate(pairs.invariants) if each.level is Level.ALONE)
-    found = verified(_with(pairs, number, least=1, most=None, level=Level.CHAOS))
+    number = next(n for n, each in enumerate(order.invariants) if each.level is Level.ALONE)
+    found = verified(_with(order, number, least=1, most=None, level=Level.CHAOS))
     assert "reorder" in found.refuted
-    assert "reorder" in verified(_with(pairs, number, most=None)).refuted
-    assert "reorder" in verified(_with(pairs, _several(pairs), least=1)).refuted
+    assert "reorder" in verified(_with(order, number, most=None)).refuted
+    assert "reorder" in verified(_with(order, _several(order), least=1)).refuted
+
+
+def test_the_pairs_of_a_relation_are_no_invariant_by_themselves(order: Certificate) -> None:
+    number = _several(order)
+    relation, watchers = order.invariants[number].relation, order.invariants[number].watchers
+    assert relation is not None
+    invariants = (*order.invariants[:number], dataclasses.replace(relation, watchers=watchers))
+    found = verified(dataclasses.replace(order, invariants=invariants))
+    assert "its level" in found.refuted["reorder"]
 
 
 def test_an_empty_certificate_is_not_verified(auto: Certificate) -> None:
@@ -280,8 +288,9 @@ def test_a_ghost_that_only_covers_its_counter_is_not_believed_to_be_exact() -> N
 
 
 def test_what_watches_the_system_may_be_one_of_its_machines() -> None:
-    certificate = certified("qpid", {"prefetch": 5}, ["prefetch_overrun"], levels=[SearchLevel.PAIRS], localize=True)
+    certificate = certified("qpid", {"prefetch": 5}, ["prefetch_overrun"], levels=[SearchLevel.RELATED])
     number = _several(certificate)
+    assert len(certificate.invariants[number].message) < 12, "of some forty"
     (watching,) = {machine for _, machine in certificate.invariants[number].watchers}
     assert watching in certificate.invariants[number].system
     assert verified(certificate).verified

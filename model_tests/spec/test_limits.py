@@ -199,7 +199,7 @@ def test_a_certificate_of_a_search_that_cuts_the_limit_is_refuted(
 ) -> None:
     """The verifier counts to the limit by itself."""
     monkeypatch.setattr(Scope, "environment", _cut(Scope.environment))
-    certificate = certified("jms", TEN, ["unflagged_duplicate"], faults=CRASH, levels=[Level.LOCAL], tables=forgetful)
+    certificate = certified("jms", TEN, ["unflagged_duplicate"], faults=CRASH, levels=[Level.CHAOS], tables=forgetful)
     assert certificate.proved == ("unflagged_duplicate",)
     assert not verified(certificate, forgetful).verified
 

@@ -42,7 +42,7 @@ def _reached(specification: Specification, profile: str) -> bool | None:
     return answer.findings[Anomaly.PREFETCH_OVERRUN].reachable
 
 
-@pytest.mark.parametrize(("level", "profile"), in_turn([Level.CHAOS, Level.LOCAL], list(HELD), 1))
+@pytest.mark.parametrize(("level", "profile"), in_turn([Level.CHAOS, Level.RELATED], list(HELD), 1))
 def test_what_is_held_over_a_broken_connection_is_within_the_bound(profile: str, level: Level) -> None:
     assert _proved(shipped(), profile, level)
     assert _reached(shipped(), profile) is False
@@ -72,7 +72,7 @@ def test_a_library_that_keeps_what_it_holds_over_a_new_connection_is_not_within_
     """The defect: the old session's message is handed over beside as many of the new one as the bound allows."""
     defect = _changed("delivery", "prefetched", "consumer_link_up", "prefetched")
     assert _reached(defect, "rabbitmq") is True
-    for profile, level in itertools.product(HELD, (Level.CHAOS, Level.LOCAL)):
+    for profile, level in itertools.product(HELD, (Level.CHAOS, Level.RELATED)):
         assert not _proved(defect, profile, level)
 
 

@@ -67,15 +67,6 @@ def test_what_few_machines_prove_of_two_copies_is_verified() -> None:
     assert verified(certificate).verified
 
 
-def test_what_few_machines_prove_of_pairs_is_verified() -> None:
-    certificate = certified(
-        "jms", {"ack_mode": "NO_ACKNOWLEDGE"}, ["reorder"], faults=_FEW, levels=[Level.PAIRS], localize=True
-    )
-    assert certificate.proved == ("reorder",)
-    assert any(len(invariant.message) < 12 for invariant in certificate.invariants)
-    assert verified(certificate).verified
-
-
 def test_what_machines_outside_may_refuse_is_not_awaited_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant: without that, ``unprocessed`` is proved, which a crash of the consumer brings about."""
 

@@ -73,18 +73,13 @@ def test_what_waits_for_an_answer_waits_for_one_that_others_have_coming() -> Non
     assert _proved(prove(shipped(), shipped().configure("jms"), asked, levels=[Level.RELATED])) == set(asked)
 
 
-def test_the_order_of_messages_is_proved_with_pairs_of_them() -> None:
-    proof = prove(shipped(), shipped().configure("jms"), [Anomaly.REORDER], faults=_LINK, levels=[Level.PAIRS])
-    assert proof.verdicts[Anomaly.REORDER].level is Level.PAIRS
-
-
 def test_a_mark_that_fades_after_two_messages_is_missed_by_small_searches_and_not_proved() -> None:
     changed = fading(shipped(), 2)
     asked = [Anomaly.UNFLAGGED_DUPLICATE]
     assert not _reached(changed, 1, _LINK, None, asked)
     assert not _reached(changed, 2, _LINK, None, asked)
     assert _reached(changed, 3, _LINK, 1, asked) == {Anomaly.UNFLAGGED_DUPLICATE}
-    for level in (Level.CHAOS, Level.LOCAL, Level.RELATED, Level.PAIRS):
+    for level in (Level.CHAOS, Level.RELATED):
         proof = prove(changed, changed.configure("jms"), asked, faults=_LINK, levels=[level])
         assert not _proved(proof), level
         assert _proved(prove(shipped(), shipped().configure("jms"), asked, faults=_LINK, levels=[level])) == set(asked)
@@ -96,11 +91,10 @@ def test_an_application_that_two_doubts_silence_is_missed_by_small_searches_and_
     assert not _reached(changed, 1, faults, None, asked)
     assert not _reached(changed, 2, faults, None, asked)
     assert _reached(changed, 3, faults, 2, asked) == {Anomaly.STUCK}
-    for level in (Level.CHAOS, Level.LOCAL, Level.RELATED, Level.FOLLOWED, Level.PAIRS):
+    for level in (Level.CHAOS, Level.RELATED, Level.FOLLOWED):
         assert not _proved(prove(changed, changed.configure("jms"), asked, faults=faults, levels=[level])), level
-    assert _proved(prove(shipped(), shipped().configure("jms"), asked, faults=faults, levels=[Level.PAIRS])) == set(
-        asked
-    )
+    as_it_is = prove(shipped(), shipped().configure("jms"), asked, faults=faults, levels=[Level.RELATED])
+    assert _proved(as_it_is) == set(asked)
 
 
 @pytest.mark.parametrize("after", few([3, 4, 6], 1))
@@ -118,11 +112,9 @@ def test_a_message_does_not_wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> 
     """The mutant: without the causes of what messages wait for, an acknowledgement would wait for none before it."""
     asked, faults = [Anomaly.STUCK], frozenset({Fault.CONSUMER_LINK_LOSS, Fault.LISTENER_EXCEPTION})
     configuration = shipped().configure("jms")
-    for level in (Level.PAIRS, Level.RELATED):
-        assert _proved(prove(shipped(), configuration, asked, faults=faults, levels=[level])) == set(asked), level
+    assert _proved(prove(shipped(), configuration, asked, faults=faults, levels=[Level.RELATED])) == set(asked)
     monkeypatch.setattr(Causes, "waiting", lambda *_: [])
-    for level in (Level.PAIRS, Level.RELATED):
-        assert not _proved(prove(shipped(), configuration, asked, faults=faults, levels=[level])), level
+    assert not _proved(prove(shipped(), configuration, asked, faults=faults, levels=[Level.RELATED]))
 
 
 _CASES_OF_ALL_FAULTS: list[tuple[str, dict[str, object]]] = [
@@ -231,7 +223,7 @@ def test_all_messages_at_rest_are_related_to_each_other(monkeypatch: pytest.Monk
 def _watched(profile: str, settings: dict[str, object], monitor: str, faults: Collection[Fault] = ()) -> Verdict:
     observers = [(monitor, shipped().monitors[monitor])]
     configuration = shipped().configure(profile, settings)
-    return prove(shipped(), configuration, faults=faults, observers=observers, levels=[Level.PAIRS]).verdicts[monitor]
+    return prove(shipped(), configuration, faults=faults, observers=observers, levels=[Level.RELATED]).verdicts[monitor]
 
 
 def test_pairs_know_what_watches_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +245,7 @@ def test_pairs_know_what_watches_the_system(monkeypatch: pytest.MonkeyPatch) -> 
 def test_all_of_a_transaction_or_none_of_it_takes_effect_and_its_commit_returns() -> None:
     asked = [Anomaly.TORN_TRANSACTION, Anomaly.STUCK, Anomaly.LOSS]
     configuration = shipped().configure("jms", {"ack_mode": "SESSION_TRANSACTED"})
-    proof = prove(shipped(), configuration, asked, faults=_LINK, levels=[Level.PAIRS])
+    proof = prove(shipped(), configuration, asked, faults=_LINK, levels=[Level.RELATED])
     assert _proved(proof) == set(asked)
 
 

@@ -34,11 +34,10 @@ View = tuple[int, ...]
 
 
 class Level(enum.StrEnum):
-    """How much an invariant knows of the messages that its views do not hold."""
+    """How much an invariant knows of the messages that its views do not hold; ``pairs`` is for those of a relation."""
 
     ALONE = "alone"
     CHAOS = "chaos"
-    LOCAL = "local"
     RELATED = "related"
     PAIRS = "pairs"
 
@@ -92,7 +91,7 @@ class Invariant:
 
     @property
     def name(self) -> str:
-        """``pairs, 2 messages or more``."""
+        """``related, 2 messages or more``."""
         if self.most is None:
             return f"{self.level}, {self.least} messages or more" if self.least > 1 else f"{self.level}, any number"
         many = f"{self.least} to {self.most}" if self.least < self.most else f"{self.least}"

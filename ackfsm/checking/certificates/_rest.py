@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 from ackfsm.checking.certificates._format import Level
 from ackfsm.checking.certificates._system import Part, Role, Watcher
@@ -16,17 +15,8 @@ from ackfsm.checking.certificates._words import Letter, can_rest
 __all__ = ["Rest"]
 
 
-class _Asked(NamedTuple):
-    """Whether a message in a state can be marked at rest, with others before and behind it in some of these states."""
-
-    machines: int
-    message: int
-    left: frozenset[int]
-    right: frozenset[int]
-
-
 class Rest:
-    """The letters of the views of an invariant, and the words that they make."""
+    """The letters of the views of an invariant, and the words that they make; of pairs the causes alone."""
 
     def __init__(self, views: Views, products: Products) -> None:
         self._views, self.products = views, products
@@ -58,38 +48,23 @@ class Rest:
         :class:`ackfsm.checking.certificates._words.TooManyWordsError`.
         """
         for state in sorted(watcher.at_rest):
-            for asked in self._asked(watcher, reached, state):
-                if self._word(asked) and (
-                    self._views.level is not Level.PAIRS or self._word_with_causes(asked, watcher, state)
-                ):
+            for machines, messages in self._marked_messages(reached[0], state).items():
+                others = self.beside[machines] if watcher.of_message else messages
+                letters = {self.letter(machines, each) for each in others}
+                if self._views.level is Level.ALONE:
+                    letters = set()
+                owed = self.owed(machines)
+                if any(self.stands(letters, self.letter(machines, each), letters, owed) for each in messages):
                     return True
         return False
 
-    def _asked(self, watcher: Watcher, reached: Sequence[Sequence[int]], state: int) -> Iterator[_Asked]:
-        """A question for each marked message in each state of the system in which the system itself may be at rest."""
-        if self._views.level is Level.PAIRS:
-            yield from self._asked_of_pairs(reached if watcher.of_message else [*reached, *reached], state)
-            return
+    def _marked_messages(self, reached: Sequence[int], state: int) -> Mapping[int, set[int]]:
+        """The messages of marked views, for each state of the system in which the system itself may be at rest."""
         marked: dict[int, set[int]] = defaultdict(set)
-        for (machines, message), states in zip(self._views.views, reached[0], strict=True):
+        for (machines, message), states in zip(self._views.views, reached, strict=True):
             if states >> state & 1 and self.has_hope(machines):
                 marked[machines].add(message)
-        for machines, messages in marked.items():
-            others = frozenset(self.beside[machines] if watcher.of_message else messages)
-            if self._views.level is Level.ALONE:
-                others = frozenset()
-            for message in messages:
-                yield _Asked(machines, message, others, others)
-
-    def _asked_of_pairs(self, reached: Sequence[Sequence[int]], state: int) -> Iterator[_Asked]:
-        sides: dict[tuple[int, int], tuple[set[int], set[int]]] = defaultdict(lambda: (set(), set()))
-        for number, (machines, first, second) in enumerate(self._views.views):
-            if reached[0][number] >> state & 1 and self.has_hope(machines):
-                sides[machines, first][1].add(second)
-            if reached[1][number] >> state & 1 and self.has_hope(machines):
-                sides[machines, second][0].add(first)
-        for (machines, message), (left, right) in sides.items():
-            yield _Asked(machines, message, frozenset(left), frozenset(right))
+        return marked
 
     def has_hope(self, machines: int) -> bool:
         """Whether some message refuses each event that the system would let happen by itself."""
@@ -124,10 +99,6 @@ class Rest:
         )
         return (self._views.enabled(machines) & self._views.awaited & self._of_system) | held << self.events
 
-    def _word(self, asked: _Asked) -> bool:
-        left, right = ({self.letter(asked.machines, each) for each in side} for side in asked[2:])
-        return self.stands(left, self.letter(asked.machines, asked.message), right, self.owed(asked.machines))
-
     def stands(self, left: AbstractSet[Letter], marked: Letter, right: AbstractSet[Letter], owed: int) -> bool:
         """As :func:`can_rest`, whose answers are kept."""
         key = frozenset(left), marked, frozenset(right), owed
@@ -141,32 +112,6 @@ class Rest:
         self.products.forget(part)
 
     # causes
-
-    def _word_with_causes(self, asked: _Asked, watcher: Watcher, state: int) -> bool:
-        """The same, where each message that others made wait has one that did, on its side."""
-        machines, message = asked.machines, asked.message
-        part, state = (watcher.part, state) if watcher.of_message else (NOTHING, 0)
-        owed, gives = self.owed(machines), self.events + len(self._views.ghosts)
-        sides = [{each: self.letter(machines, each) for each in side} for side in (asked.left, asked.right)]
-        mine = brought_about_by_others(part, state)
-        waiting = [*self.waiting(message), *([] if mine is None else [Waiting(None, mine)])]
-        for number, each in enumerate(waiting):
-            owed |= 1 << gives + number
-            for slot, side in ((1, sides[0]), (0, sides[1])):
-                caused = self.products.caused(part, each, slot)
-                for other in side:
-                    view = (machines, other, message) if slot else (machines, message, other)
-                    if caused[self._views.index[self._views.key(view)]] >> state & 1:
-                        side[other] = side[other]._replace(gives=side[other].gives | 1 << gives + number)
-        chained = self._chained(machines, {*asked.left, *asked.right, message})
-        left, right = ({chained(other, letter) for other, letter in side.items()} for side in sides)
-        return can_rest(left, chained(message, self.letter(machines, message)), right, owed)
-
-    def _chained(self, machines: int, messages: set[int]) -> _Chained:
-        """One more event for each way to wait: who waits needs it refused, and a cause refuses it."""
-        waits = {message: self.waiting(message) for message in messages}
-        ways = dict.fromkeys(each for every in waits.values() for each in every)
-        return _Chained(waits, [(each, *self.causes_of(each, machines)) for each in ways], self.events)
 
     def causes_of(self, waiting: Waiting, machines: int) -> tuple[set[int], set[int]]:
         """In this state of the system the causes before some message that waits so, and those behind it."""
@@ -190,24 +135,3 @@ class Rest:
             if states is not None:
                 found.append(Waiting(machine, states))
         return found
-
-
-class _Chained:
-    """Letters with the events of those that wait."""
-
-    def __init__(
-        self,
-        waits: dict[int, list[Waiting]],
-        ways: Sequence[tuple[Waiting, set[int], set[int]]],
-        events: int,
-    ) -> None:
-        self._waits, self._ways, self.events = waits, ways, events
-
-    def __call__(self, message: int, letter: Letter) -> Letter:
-        needs, for_later, for_earlier = letter.needs, letter.for_later, letter.for_earlier
-        for number, (waiting, before, behind) in enumerate(self._ways):
-            bit = 1 << self.events + number
-            needs |= bit * (waiting in self._waits[message])
-            for_later |= bit * (message in before)
-            for_earlier |= bit * (message in behind)
-        return Letter(needs, for_later, for_earlier, letter.gives)

@@ -164,7 +164,7 @@ class _Run:
     def _system(self, invariant: Invariant) -> System:
         """The system of all numbers of messages that an invariant is for."""
         least, most = invariant.least, invariant.most
-        wanted = {Level.ALONE: (least, most) == (1, 1), Level.PAIRS: least > 1, Level.RELATED: least > 1}
+        wanted = {Level.ALONE: (least, most) == (1, 1), Level.RELATED: least > 1, Level.PAIRS: False}
         if least < 1 or (most is not None and most < least) or not wanted.get(invariant.level, True):
             raise ChecksError("it is not for numbers of messages that views of its level can be for")
         other = self._question.differs_from(least, most)

@@ -308,18 +308,12 @@ class Views:
 
     def allowed(self) -> Callable[[View, Roles], int]:
         """What a message that a view does not hold may do at a place beside it, by the level."""
-        if self.level is Level.CHAOS:
+        if self.level is not Level.PAIRS:
             return lambda _view, _roles: self._of_message
-        if self.level is Level.LOCAL:
-            local: dict[int, int] = defaultdict(int)
-            for machines, message in self.views:
-                local[machines] |= self.owned(machines, message)
-            return lambda view, _roles: local[view[0]]
         beside: dict[tuple[int, int, Role], int] = defaultdict(int)
-        if self.level is Level.PAIRS:
-            for machines, first, second in self.views:
-                beside[machines, first, Role.LATER] |= self.owned(machines, second)
-                beside[machines, second, Role.EARLIER] |= self.owned(machines, first)
+        for machines, first, second in self.views:
+            beside[machines, first, Role.LATER] |= self.owned(machines, second)
+            beside[machines, second, Role.EARLIER] |= self.owned(machines, first)
 
         def allowed(view: View, roles: Roles) -> int:
             machines, first, second = view

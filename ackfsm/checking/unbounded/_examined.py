@@ -72,7 +72,7 @@ class Related:
         reached = watched(self.messages.graph, watcher.table, 0 if watcher.of_message else None)
         causes = self._pairs.causes(watcher)
         marked = [state for state in sorted(watcher.marked) if reached[:, state].any()]
-        slots = _slots(watcher, Level.PAIRS) if marked else ()
+        slots = _slots(watcher, self._pairs.views.level) if marked else ()
         in_pairs = [watched(self._pairs.graph, watcher.table, slot) for slot in slots]
         is_marked = any(_is_marked(in_pairs, causes, state) for state in marked)
         if is_marked and not any(_is_within_a_bound(each, watcher) for each in (self.messages, self._pairs)):
@@ -95,8 +95,9 @@ def _slots(watcher: Watcher, level: Level) -> Sequence[int | None]:
     return range(level.slots) if watcher.of_message else (None,)
 
 
-def shown_by(examined: Examined, watcher: Watcher, level: Level) -> Shown | None:
-    """How ``watcher`` shows its anomaly; ``None`` if it does not."""
+def shown_by(examined: Examined, watcher: Watcher) -> Shown | None:
+    """How ``watcher`` shows its anomaly; ``None`` if it does not.  Of pairs it has no marks at rest."""
+    level = examined.views.level
     slots = _slots(watcher, level)
     reached = [watched(examined.graph, watcher.table, slot) for slot in slots]
     causes = examined.causes(watcher) if level is Level.PAIRS else None
@@ -106,11 +107,10 @@ def shown_by(examined: Examined, watcher: Watcher, level: Level) -> Shown | None
             reason = f"{watcher.table.name} is marked in a view at the level {level}"
             return Shown(reason, watcher, slots, state, views, ())
     if watcher.at_rest:
-        of_slots = reached if watcher.of_message else reached * level.slots
-        word = examined.rest.first_word(of_slots, watcher.at_rest, of_system=not watcher.of_message, causes=causes)
+        word = examined.rest.first_word(reached[0], watcher.at_rest, of_system=not watcher.of_message)
         if word is not None:
             reason = f"{watcher.table.name} is marked in a view that may be at rest, at the level {level}"
-            return Shown(reason, watcher, slots, word.state, word.views, word.beside, at_rest=True)
+            return Shown(reason, watcher, slots, word.state, [word.views], word.beside, at_rest=True)
     return None
 
 

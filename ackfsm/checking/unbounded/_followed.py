@@ -20,7 +20,6 @@ from ackfsm.checking.unbounded._examined import Examined, Related, shown_by
 from ackfsm.checking.unbounded._ghosts import Moves
 from ackfsm.checking.unbounded._kernel import BITS
 from ackfsm.checking.unbounded._spaces import Ints
-from ackfsm.checking.unbounded._steps import Level
 from ackfsm.checking.unbounded._tables import Column, Role, Table
 from ackfsm.checking.unbounded._watching import watched
 
@@ -196,7 +195,7 @@ class Followed:
 
         ``related`` are views of the system that follows nothing.
         """
-        shown = shown_by(self._pairs, dataclasses.replace(self._following, at_rest=frozenset()), Level.PAIRS)
+        shown = shown_by(self._pairs, dataclasses.replace(self._following, at_rest=frozenset()))
         if shown is not None:
             return shown.reason
         if any(self._may_rest(related, state) for state in sorted(self._watcher.at_rest)):

@@ -39,9 +39,7 @@ class Letters:
         self._hope: dict[int, bool] = {}
         self.by_state = {
             machines: frozenset(best_letters(letters_at_rest(letters, letters)))
-            for machines, letters in self.letters_of(
-                np.concatenate([self.of_slot(slot) for slot in views.slots])
-            ).items()
+            for machines, letters in self.letters_of(self.of_slot(views.slots[0])).items()
         }
 
     def letter(self, machines: int, message: int) -> Letter:

@@ -276,14 +276,10 @@ class _Outside:
     def __init__(self, whole: System, kept: Kept, way: Sequence[Step], slots: int) -> None:
         self._whole, self._kept, self._way = whole, kept, way
         every = everything(whole)
-        self._slots = slots
         own = [(Role.SYSTEM if step.roles[0] is Role.SYSTEM else Role.OWN, step.event) for step in way]
         self._machines = {n: _moved(whole.machines[n], own) for n in sorted(every.machines - kept.machines)}
         self._message = {
-            n: [
-                _moved(whole.message[n], [(step.roles[slot], step.event) for step in way])
-                for slot in range(self._slots)
-            ]
+            n: [_moved(whole.message[n], [(step.roles[slot], step.event) for step in way]) for slot in range(slots)]
             for n in sorted(every.message - kept.message)
         }
 
@@ -302,9 +298,12 @@ class _Outside:
         )
 
     def awaited(self, graph: Graph, view: int) -> Kept | None:
-        """The machines that an event is not awaited for, though it is possible after the way: fewest of all."""
+        """The machines that an event is not awaited for, though it is possible after the way: fewest of all.
+
+        At rest a view holds one message.
+        """
         views, system = graph.views, graph.views.spaces.system
-        machines, messages = int(views.machines[view]), [int(each[view]) for each in views.slots]
+        machines, message = int(views.machines[view]), int(views.slots[0][view])
         found: list[Kept] = []
         enabled = {
             event
@@ -315,22 +314,18 @@ class _Outside:
             declared = self._whole.events[event]
             if declared.may_never_happen or not system.events[event].may_never_happen:
                 continue
-            slots = range(self._slots) if declared.of_message else [None]
-            if any(self._is_possible(graph, event, at, messages) for at in slots):
+            if self._is_possible(graph, event, message, Role.OWN if declared.of_message else Role.SYSTEM):
                 found.append(self._may_refuse(event))
         return min(found, key=len, default=None)
 
-    def _is_possible(self, graph: Graph, event: int, slot: int | None, messages: Sequence[int]) -> bool:
-        """Whether an event, of the message in ``slot``, is possible after the way, as far as each machine knows."""
-        space = graph.views.spaces
-        own = Role.SYSTEM if slot is None else Role.OWN
-        for at, message in enumerate(messages):
-            role = own if slot is None or at == slot else (Role.LATER if slot > at else Role.EARLIER)
-            if space.message.after[message, space.message_steps[role, event]] < 0:
-                return False
-            if any(not _next(self._whole.message[n], states[at], (role, event)) for n, states in self._message.items()):
-                return False
-        return all(_next(self._whole.machines[n], states, (own, event)) for n, states in self._machines.items())
+    def _is_possible(self, graph: Graph, event: int, message: int, role: Role) -> bool:
+        """Whether an event of a message, or of the system, is possible after the way, as far as each machine knows."""
+        space, heard = graph.views.spaces, (role, event)
+        return (
+            bool(space.message.after[message, space.message_steps[heard]] >= 0)
+            and all(_next(self._whole.message[n], states[0], heard) for n, states in self._message.items())
+            and all(_next(self._whole.machines[n], states, heard) for n, states in self._machines.items())
+        )
 
     def _may_refuse(self, event: int) -> Kept:
         return Kept(

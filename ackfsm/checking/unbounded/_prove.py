@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Generic, TypeVar
 
 from ackfsm.checking.certificates import Certificate, Invariant
@@ -33,17 +32,17 @@ from ackfsm.terms import Configuration, Fault
 
 __all__ = ["DEFAULT_LEVELS", "MOST_VIEWS", "Proof", "Verdict", "prove"]
 
-DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.FOLLOWED, Level.PAIRS)
+DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.FOLLOWED)
 
 _Made = TypeVar("_Made")
 
 MOST_VIEWS: Final = 24_000_000
 """Where a proof gives up: local views of ActiveMQ in transactions, with two copies, are 18 million."""
 
-_MOST_BESIDE = {Level.CHAOS: 100_000, Level.LOCAL: 100_000, Level.PAIRS: 2_000_000}
-"""All of the system is tried at these levels up to so many views, if proofs may know less of it."""
+_MOST_CHAOS = 100_000
+"""All of the system is tried at the level chaos up to so many views, if proofs may know less of it."""
 
-_MOST_LOCALIZED = {Level.ALONE: 30_000, Level.CHAOS: 30_000, Level.LOCAL: 30_000, Level.PAIRS: 200_000}
+_MOST_LOCALIZED = 30_000
 """A proof that has to know so much of the system that it has more views than this is tried with all of it."""
 
 _MOST_RELATED = 6_000_000
@@ -241,39 +240,30 @@ class _Run:
         """The verdict for each anomaly over the systems of one family."""
         left = dict.fromkeys((str(anomaly) for anomaly, _ in self.observers), "no level was tried")
         proved: dict[str, Verdict] = {}
-        for levels in _together(self._levels(family)):
-            known = self._at(levels, family, left)
-            proved |= {name: Verdict(name, level) for name, level in known.items()}
-            left = {name: reason for name, reason in left.items() if name not in known}
+        levels = tuple(self.levels) if family.has_several else (Level.ALONE,)
+        self._has_dropped = False
+        for self._keeps_covering in (False, True):
+            for level in levels:
+                asked = [name for name in left if self._is_asked(level, family, name)]
+                for name, reason in self._with_one(level, family, asked).items():
+                    left[name] = reason
+                    if not reason:
+                        proved[name] = Verdict(name, level)
+                        del left[name]
+        self._keeps_covering = False
         return proved | {name: Verdict(name, None, f"{family}: {reason}") for name, reason in left.items()}
 
-    def _levels(self, family: Family) -> tuple[Level, ...]:
-        return tuple(self.levels) if family.has_several else (Level.ALONE,)
+    def _is_asked(self, level: Level, family: Family, name: str) -> bool:
+        """Whether a level may prove an anomaly.
 
-    def _at(self, levels: Sequence[Level], family: Family, reasons: dict[str, str]) -> dict[str, Level]:
-        """At which of these levels what is left is proved; ``reasons`` gets why the rest of it is not.
-
-        That is asked again with the ghosts that only cover their counters, where there are some.
+        With ghosts that only cover their counters one with marks at rest is asked for again, where there are some.
         """
-        self._has_dropped = False
-        proved: dict[str, Level] = {}
-        for covering in (False, True):
-            self._keeps_covering = covering
-            for level in levels:
-                left = [name for name in reasons if name not in proved]
-                if covering:
-                    left = [name for name in left if self._may_rest(family, name)]
-                    left = left if level.of_several and self._has_dropped else []
-                for name, reason in self._with_one(level, family, left).items():
-                    reasons[name] = reason
-                    if not reason:
-                        proved[name] = level
-        self._keeps_covering = False
-        return proved
-
-    def _may_rest(self, family: Family, name: str) -> bool:
-        """Whether an anomaly has marks at rest, of which such ghosts may tell more."""
-        return any(watcher.at_rest for watcher in self._systems[family][1] if watcher.anomaly == name)
+        watchers = [watcher for watcher in self._systems[family][1] if watcher.anomaly == name]
+        if level is Level.FOLLOWED and not any(map(can_be_followed, watchers)):
+            return False
+        if not self._keeps_covering:
+            return True
+        return level.of_several and self._has_dropped and any(watcher.at_rest for watcher in watchers)
 
     def _with_one(self, level: Level, family: Family, names: Sequence[str]) -> dict[str, str]:
         """As :meth:`_at`; a pair takes two messages, and so does a relation, so the system of one is looked at too."""
@@ -296,15 +286,13 @@ class _Run:
         """Why an anomaly is not proved; empty where none of the machines that watch for it shows it."""
         whole, every = self._systems[family]
         watchers = [watcher for watcher in every if watcher.anomaly == name]
-        if level is Level.FOLLOWED and not any(map(can_be_followed, watchers)):
-            return "nothing that watches for it can be followed"
         reasons = (self._of_watcher(level, family, whole, watcher) for watcher in watchers)
         return next(filter(None, reasons), "")
 
     def _of_watcher(self, level: Level, family: Family, whole: System, watcher: Watcher) -> str:
         """Why a mark is not excluded; empty where it is.
 
-        What needs too much of the system is tried with all of it at once.  Pairs know what watches the system.
+        What needs too much of the system is tried with all of it at once.
         """
         reason = "all machines are asked for"
         if level is Level.RELATED:
@@ -312,14 +300,13 @@ class _Run:
         if level is Level.FOLLOWED:
             return self._of_followed(family, whole, watcher)
         if self.localize:
-            known = with_watcher(whole, watcher) if level is Level.PAIRS and not watcher.of_message else whole
             try:
-                reason, examined = self._localized(level, family, known, watcher, first_kept(known, watcher))
+                reason, examined = self._localized(level, family, whole, watcher, first_kept(whole, watcher))
             except NotProvedError as why:
                 reason = str(why)
         if reason:
             examined = self._of_everything(level, family, whole)
-            shown = shown_by(examined, watcher, level)
+            shown = shown_by(examined, watcher)
             reason = "" if shown is None else shown.reason
         if not reason:
             self._is_proved(examined, family, watcher)
@@ -330,33 +317,43 @@ class _Run:
 
         A mark that is not at rest may be refuted by pairs of few machines, which are less than those of the system.
         """
-        try:
-            related = self._related(family, whole)
-            reason = related.shown(watcher)
-        except NotProvedError as why:
-            reason = str(why)
+        ways = [self._of_whole_relation] if watcher.at_rest else [self._of_whole_relation, self._of_few_related]
+        reasons = []
+        for way in ways if watcher.of_message else reversed(ways):
+            try:
+                reason = way(family, whole, watcher)
+            except NotProvedError as why:
+                reason = str(why)
+            if not reason:
+                return ""
+            reasons.append(reason)
+        return "; ".join(reasons)
+
+    def _of_whole_relation(self, family: Family, whole: System, watcher: Watcher) -> str:
+        """As :meth:`_of_related`, with the relation of the machines that relate messages."""
+        related = self._related(family, whole)
+        reason = related.shown(watcher)
         if not reason:
             self._is_proved(related.messages, family, watcher, related.views.relation)
-        elif not watcher.at_rest:
-            few = self._of_few_related(family, whole, watcher)
-            reason = few and f"{reason}; {few}"
         return reason
 
     def _of_few_related(self, family: Family, whole: System, watcher: Watcher) -> str:
-        """As :meth:`_of_related`, with a relation for ``watcher`` alone, of few of all machines."""
-        try:
+        """As :meth:`_of_related`, with a relation for ``watcher`` alone, of few of all machines.
+
+        What watches the system is one of them, and the first one, since pairs do not tell what third messages did.
+        """
+        if watcher.of_message:
             local = self._of_local(family, whole)
-        except NotProvedError as why:
-            return str(why)
-        known = _known_by(local.system, whole)
-        first = with_what_chooses(known, relating(known), watcher)
-        try:
-            reason, pairs = self._localized(Level.PAIRS, family, known, watcher, first, local.views)
-        except NotProvedError as why:
-            return str(why)
+            known, halves = _known_by(local.system, whole), local.views
+            first = with_what_chooses(known, relating(known), watcher)
+        else:
+            known, halves = with_watcher(whole, watcher), None
+            first = first_kept(known, watcher)
+        reason, pairs = self._localized(Level.PAIRS, family, known, watcher, first, halves)
         if not reason and self.keep_invariants:
             relation = Relation(pairs.views)
-            related = Related(pairs, self._related_views(family, local, relation))
+            system = pairs.system if halves is None else local.system
+            related = Related(pairs, self._related_views(family, system, relation, halves))
             reason = related.shown(watcher)
             if not reason:
                 self._is_proved(related.messages, family, watcher, relation)
@@ -371,7 +368,7 @@ class _Run:
             return self._of_related(family, whole, watcher)
         related = self._related(family, whole)
         system, following = followed(whole, watcher)
-        local = self._examined(Level.LOCAL, family, system, everything(system), self.max_states)
+        local = self._local_views(family, system)
         known = _known_by(local.system, system)
         pairs = self._examined(Level.PAIRS, family, known, everything(known), self._most_related, local.views)
         reason = Followed(pairs, following, watcher).shown(related)
@@ -389,7 +386,7 @@ class _Run:
         try:
             kept = everything(pairs.system)
             met = self._examined(Level.PAIRS, family, pairs.system, kept, self._most_related, local.views, merged=False)
-            views = self._related_views(family, local, Relation(met.views), merged=False)
+            views = self._related_views(family, local.system, Relation(met.views), local.views, merged=False)
         except NotProvedError:
             return invariant_of(local.views, family, pairs.views)
         return invariant_of(views, family, met.views)
@@ -414,10 +411,10 @@ class _Run:
 
     def _of_local(self, family: Family, whole: System) -> Examined:
         """The local views of all machines, which are kept for the next one that asks."""
-        return self._local.of(
-            (family, self._keeps_covering),
-            lambda: self._examined(Level.LOCAL, family, whole, everything(whole), self.max_states),
-        )
+        return self._local.of((family, self._keeps_covering), lambda: self._local_views(family, whole))
+
+    def _local_views(self, family: Family, system: System) -> Examined:
+        return self._examined(Level.LOCAL, family, system, everything(system), self.max_states)
 
     def _examined_related(self, family: Family, whole: System) -> Related:
         """The views of pairs that are the relation, and those of one message that ask it."""
@@ -425,19 +422,20 @@ class _Run:
         of_local = _known_by(local.system, whole)
         kept, most = relating(of_local), self._most_related
         pairs = self._examined(Level.PAIRS, family, of_local, kept, most, local.views, of_relation=True)
-        return Related(pairs, self._related_views(family, local, Relation(pairs.views)))
+        return Related(pairs, self._related_views(family, local.system, Relation(pairs.views), local.views))
 
     def _related_views(
-        self, family: Family, local: Examined, relation: Relation, *, merged: bool = True
+        self, family: Family, system: System, relation: Relation, local: Views | None, *, merged: bool = True
     ) -> RelatedViews:
-        spaces = Spaces(local.system)
+        """The views of ``system`` that ask a relation, without those that ``local`` views do not have."""
+        spaces = Spaces(system)
         views = RelatedViews(
             spaces,
             relation,
             third=family.has_several,
             max_states=self.max_states,
             progress=self.progress,
-            halves=halves_of(local.views, spaces, relation, merged=merged),
+            halves=None if local is None else halves_of(local, spaces, relation, merged=merged),
         )
         self._count(Level.RELATED, views)
         return views
@@ -454,10 +452,10 @@ class _Run:
         With ``local`` views, whose halves pairs are made of, all copies of a message are known as well as one.
         """
         kept = first
-        most = min(self.max_states, _MOST_LOCALIZED[level] if local is None else _MOST_FEW)
+        most = min(self.max_states, _MOST_FEW if level is Level.PAIRS else _MOST_LOCALIZED)
         while True:
             examined = self._examined(level, family, whole, kept, most, local, of_relation=local is not None)
-            shown = shown_by(examined, watcher, level)
+            shown = shown_by(examined, watcher)
             if shown is None:
                 return "", examined
             more = needed(whole, kept, examined.graph, shown)
@@ -465,15 +463,12 @@ class _Run:
                 return shown.reason, examined
             kept = kept | more if local is None else with_all_copies(whole, kept | more)
 
-    def _most(self, level: Level) -> int:
-        """How many views of all machines are looked at."""
-        return min(self.max_states, _MOST_BESIDE.get(level, self.max_states)) if self.localize else self.max_states
-
     def _of_everything(self, level: Level, family: Family, whole: System) -> Examined:
         """The views of all machines, which are kept for the next one that watches."""
+        most = _MOST_CHAOS if self.localize and level is Level.CHAOS else self.max_states
         return self._whole.of(
             (level, family, self._keeps_covering),
-            lambda: self._examined(level, family, whole, everything(whole), self._most(level)),
+            lambda: self._examined(level, family, whole, everything(whole), min(self.max_states, most)),
         )
 
     def _examined(  # noqa: PLR0913, PLR0917 - a level of a system, what is known of it, and how many views
@@ -516,12 +511,6 @@ class _Run:
 def _name(watcher: Watcher) -> tuple[str, str]:
     """What a machine watches for, and its own name."""
     return watcher.anomaly, watcher.table.name
-
-
-def _together(levels: Sequence[Level]) -> Iterator[tuple[Level, ...]]:
-    """The levels in their order, those together that ask the same relation."""
-    for _, group in itertools.groupby(levels, lambda level: Level.RELATED if level is Level.FOLLOWED else level):
-        yield tuple(group)
 
 
 def _known_by(other: System, system: System) -> System:

@@ -15,13 +15,16 @@ __all__ = ["Level", "Spaces", "Step", "steps_of"]
 
 
 class Level(enum.StrEnum):
-    """How much a view knows of other messages, from least to most; ``alone`` is for a message without others."""
+    """How much a view knows of other messages, from least to most; ``alone`` is for a message without others.
+
+    Nothing is proved of ``local`` views and of ``pairs``: they are what ``related`` and ``followed`` ones are made of.
+    """
 
     ALONE = "alone"
     CHAOS = "chaos"
     LOCAL = "local"
-    RELATED = "related"
     PAIRS = "pairs"
+    RELATED = "related"
     FOLLOWED = "followed"
 
     @property
@@ -31,8 +34,8 @@ class Level(enum.StrEnum):
 
     @property
     def of_several(self) -> bool:
-        """Whether the views are those of systems of two messages or more."""
-        return self in {Level.RELATED, Level.PAIRS, Level.FOLLOWED}
+        """Whether what is proved is of systems of two messages or more."""
+        return self in {Level.RELATED, Level.FOLLOWED}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
