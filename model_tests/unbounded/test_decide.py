@@ -36,6 +36,14 @@ def test_what_one_message_shows_is_possible_and_what_no_view_shows_is_not() -> N
     assert {witness.anomaly for witness in found.witnesses()} == {"loss"}
 
 
+def test_what_takes_more_faults_than_are_asked_for_is_open() -> None:
+    """No proof is of so few, and a run with more does not count."""
+    for max_faults, reachable in ((1, True), (0, None)):
+        found = decided("jms", {"delivery_mode": "NON_PERSISTENT"}, "loss", max_faults=max_faults, max_states=2_000)
+        assert found.findings[Anomaly.LOSS].reachable is reachable
+        assert {answer.bounds.max_faults for answer in found.searches} == {max_faults}
+
+
 def test_what_two_messages_show_has_their_witness() -> None:
     settings, actions = {"redelivery_delay": True}, frozenset({"consumer_close"})
     (reorder,) = decided("activemq", settings, "reorder", actions=actions).findings.values()

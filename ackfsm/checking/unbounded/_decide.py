@@ -16,7 +16,7 @@ from typing import Final
 from ackfsm.checking import explore
 from ackfsm.checking.certificates import Certificate, Invariant, Way
 from ackfsm.checking.explore import Answer, SmallBound, Witness
-from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose, observers_of
+from ackfsm.checking.network import Bounds, Network, NetworkEvent, Observer, compose, observers_of
 from ackfsm.checking.unbounded._certify import certificate_of
 from ackfsm.checking.unbounded._filled import Filled, filled
 from ackfsm.checking.unbounded._prove import MOST_VIEWS, Proof, prove
@@ -182,6 +182,8 @@ def decide(  # noqa: PLR0913 - what is asked, and with how much effort
     bounds: Bounds,
     *,
     only: Collection[str] | None = None,
+    observers: Sequence[Observer] | None = None,
+    max_faults: int | None = None,
     max_states: int | None = None,
     max_memory: int | None = None,
     workers: int | None = None,
@@ -190,8 +192,10 @@ def decide(  # noqa: PLR0913 - what is asked, and with how much effort
 ) -> Decision:
     """Decide each anomaly (or those in ``only``) for any number of messages, and of the faults of ``bounds``.
 
-    ``bounds`` is of one consumer and one subscription; its numbers of messages and of faults are not asked.  No search
-    meets more than ``max_states`` states, no proof more views; both stay within about ``max_memory`` bytes.  With
+    ``bounds`` is of one consumer and one subscription; its numbers of messages and of faults are not asked.  Other
+    ``observers`` may be given in place of those of ``only``; what is no anomaly is then an end.  With ``max_faults``
+    nothing is said to be possible that takes more of them; what is impossible is so for any number.  No search meets
+    more than ``max_states`` states, no proof more views; both stay within about ``max_memory`` bytes.  With
     ``keep_invariants`` the decision can be made a certificate.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, and for names in ``only`` that
@@ -199,8 +203,8 @@ def decide(  # noqa: PLR0913 - what is asked, and with how much effort
     """
     begun = time.perf_counter()
     effort = _Effort(max_states, max_memory, workers, progress, keep_invariants)
-    names = dict.fromkeys(str(name) for name, _ in observers_of(specification, only))
-    run = _Run(specification, configuration, bounds, effort, names)
+    watching = observers_of(specification, only) if observers is None else observers
+    run = _Run(specification, configuration, dataclasses.replace(bounds, max_faults=max_faults), effort, watching)
     run.decide()
     return run.decision(time.perf_counter() - begun)
 
@@ -228,16 +232,16 @@ class _Run:
         configuration: Configuration,
         bounds: Bounds,
         effort: _Effort,
-        names: Mapping[str, object],
+        observers: Sequence[Observer],
     ) -> None:
         self._specification, self._configuration, self._bounds = specification, configuration, bounds
         self._effort = effort
-        self._names = tuple(names)
+        self._observers = observers
         self._promises: Mapping[str, Promise] = {
             str(name): promise
             for name, promise in specification.promised_absent(configuration, 1, actions=bounds.actions).items()
         }
-        self._left = dict.fromkeys(self._names, "no level was tried")
+        self._left = {str(name): "no level was tried" for name, _ in observers}
         self._found: dict[str, Finding] = {}
         self._evidence: dict[str, list[str]] = {}
         self._searches: list[Answer] = []
@@ -262,9 +266,10 @@ class _Run:
             known = "; ".join([why, *self._evidence.get(name, [])])
             self._found[name] = Finding(name, None, self._promises.get(name), (), undecided=known)
         lattice = self._specification.guarantees
-        findings = {each: self._found[each] for each in self._specification.properties if each in self._found}
-        ends = {name: self._found[name] for name in lattice.monitors if name in self._found}
-        asked, any_faults = {*self._names}, dataclasses.replace(self._bounds, max_faults=None)
+        properties, asked = self._specification.properties, {str(name): None for name, _ in self._observers}
+        findings = {each: self._found[each] for each in properties if each in self._found}
+        ends = {name: self._found[name] for name in asked if name not in properties}
+        any_faults = dataclasses.replace(self._bounds, max_faults=None)
         two = compose(self._specification, self._configuration, dataclasses.replace(any_faults, messages=2), ())
         guarantees = lattice.evaluate({name: finding.reachable for name, finding in self._found.items()})
         return Decision(
@@ -278,9 +283,7 @@ class _Run:
             views=self._views,
             seconds=seconds,
             invariants=tuple(self._invariants),
-            promises_not_asked=tuple(
-                each for each in self._specification.properties if each in self._promises.keys() - asked
-            ),
+            promises_not_asked=tuple(each for each in properties if each in self._promises.keys() - asked.keys()),
             without_effect=explore.without_effect(two),
         )
 
@@ -298,7 +301,7 @@ class _Run:
         The fewer anomalies are left, the fewer machines watch, and the fewer states it has.
         """
         answer = self._search(1, None)
-        has_ended = answer is not None and answer.exploration.complete
+        has_ended = answer is not None and answer.exploration.complete and self._bounds.max_faults is None
         if has_ended and not self._effort.keep_invariants:
             self._least = 2
         return has_ended
@@ -312,8 +315,7 @@ class _Run:
             return
         once = dataclasses.replace(self._configuration, resend_in_doubt=False)
         answer = self._checked(once, 2, _FEW_FAULTS, _MOST_AT_FIRST)
-        observers = observers_of(self._specification, tuple(self._left))
-        network = compose(self._specification, self._configuration, answer.bounds, observers)
+        network = compose(self._specification, self._configuration, answer.bounds, self._watching)
         performed = {
             str(one.anomaly): dataclasses.replace(one, promise=self._promise(one))
             for one in _reached(answer)
@@ -330,16 +332,22 @@ class _Run:
         )
 
     def _checked(self, configuration: Configuration, messages: int, max_faults: int | None, most: int) -> Answer:
+        allowed = (most_faults for most_faults in (max_faults, self._bounds.max_faults) if most_faults is not None)
         return explore.check(
             self._specification,
             configuration,
-            dataclasses.replace(self._bounds, messages=messages, max_faults=max_faults),
+            dataclasses.replace(self._bounds, messages=messages, max_faults=min(allowed, default=None)),
             max_states=self._effort.max_states or most,
             max_memory=self._effort.max_memory,
             workers=self._effort.workers,
             progress=self._effort.progress,
-            only=tuple(self._left),
+            observers=self._watching,
         )
+
+    @property
+    def _watching(self) -> Sequence[Observer]:
+        """What watches for what is left."""
+        return [observer for observer in self._observers if observer[0] in self._left]
 
     def _take(self, answer: Answer) -> None:
         """Take over what a search has shown to happen."""
@@ -404,7 +412,6 @@ class _Run:
         proof: Proof = prove(
             self._specification,
             self._configuration,
-            tuple(self._left),
             faults=self._bounds.faults,
             actions=self._bounds.actions,
             without=self._bounds.without,
@@ -412,6 +419,7 @@ class _Run:
             max_states=self._effort.max_views,
             progress=self._effort.progress,
             keep_invariants=self._effort.keep_invariants,
+            observers=self._watching,
             least=self._least,
         )
         self._invariants += proof.invariants

@@ -7,18 +7,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from ackfsm.checking.explore import perform
-from ackfsm.checking.network import Bounds
 from ackfsm.surveys.claims._evidence import Evidence
-from ackfsm.surveys.claims._questions import (
-    Answer,
-    AnyNumber,
-    AnyNumberResult,
-    Question,
-    SearchResult,
-    network_of,
-    search_of_three,
-)
+from ackfsm.surveys.claims._questions import Answer, AnyNumber, AnyNumberResult, Question, Undecided
 from ackfsm.surveys.claims._scope import Scope, configurations
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
@@ -87,14 +77,14 @@ class AnyNumberQuery:
     def judged(self, specification: Specification, evidence: Evidence, answers: Mapping[Question, Answer]) -> Evidence:
         """The ``evidence`` of a check that holds for its own numbers; open if it is not proved for any number.
 
-        It is refuted if a search of three messages shows what fewer do not.
+        It is refuted if more messages show what those of the check do not.
         """
         if self._not_covered:
             return left_open(evidence, self._not_covered)
         settings = configurations(specification, self.scope.groups)
         found = [(self._proof(configuration), its) for configuration, its in settings.items()]
-        refuted = (_refuted(specification, evidence, proof, its, answers[proof]) for proof, its in found)
-        left = (_left(evidence, proof, its, answers[proof]) for proof, its in found)
+        refuted = (_refuted(evidence, its, answers[proof]) for proof, its in found)
+        left = (_left(evidence, its, answers[proof]) for proof, its in found)
         open_or_refuted = next(filter(None, itertools.chain(refuted, left)), None)
         return open_or_refuted or _proved(evidence, [answers[proof] for proof, _ in found])
 
@@ -111,36 +101,30 @@ class AnyNumberQuery:
         return AnyNumber(configuration, bounds.faults, bounds.max_faults, bounds.actions, bounds.without, names)
 
 
-def _refuted(
-    specification: Specification, evidence: Evidence, proof: AnyNumber, settings: Mapping[str, Any], answer: Answer
-) -> Evidence | None:
-    """Return evidence by more messages than the check has, performed by the other executor; ``None`` if none."""
+def _refuted(evidence: Evidence, settings: Mapping[str, Any], answer: Answer) -> Evidence | None:
+    """What more messages than those of the check show."""
     if not isinstance(answer, AnyNumberResult) or not answer.witnesses:
         return None
-    name, steps = min(answer.witnesses.items(), key=lambda way: len(way[1]))
-    search = search_of_three(proof, answer.witnesses)
-    perform(network_of(specification, search), name, steps)
+    name, (messages, steps) = min(answer.witnesses.items(), key=lambda way: len(way[1][1]))
     shown = {"proved": False, "configuration": dict(settings), "steps": list(steps)}
-    sentence = f"with {search.bounds.messages} messages {name} can happen, by {' → '.join(steps)}"
+    sentence = f"with {messages} messages {name} can happen, by {' → '.join(steps)}"
     return Evidence(evidence.check, False, sentence, {**evidence.data, "any_number": shown})  # noqa: FBT003
 
 
-def _left(evidence: Evidence, proof: AnyNumber, settings: Mapping[str, Any], answer: Answer) -> Evidence | None:
+def _left(evidence: Evidence, settings: Mapping[str, Any], answer: Answer) -> Evidence | None:
     """That something is not proved, and how far it was searched instead."""
     if not isinstance(answer, AnyNumberResult):
         return left_open(evidence, str(answer), configuration=dict(settings))
-    if answer.searched is None or not answer.open:
+    if not answer.open:
         return None
-    name, why = next(iter(answer.open.items()))
-    bounds, found = search_of_three(proof, answer.open).bounds, answer.searched
-    extent = {"messages": bounds.messages, "max_faults": bounds.max_faults}
-    extent |= {"states": found.states, "complete": found.complete}
-    also = _searched(name, found, bounds)
-    return left_open(evidence, f"{name}: {why}", also, configuration=dict(settings), searched=extent)
+    name, found = next(iter(answer.open.items()))
+    extent = {name: value for name, value in dataclasses.asdict(found).items() if name != "why"}
+    also = _searched(name, found)
+    return left_open(evidence, f"{name}: {found.why}", also, configuration=dict(settings), searched=extent)
 
 
-def _searched(name: str, found: SearchResult, bounds: Bounds) -> str:
-    what = f"{bounds.messages} messages with at most {bounds.max_faults} faults"
+def _searched(name: str, found: Undecided) -> str:
+    what = f"{found.messages} messages with at most {found.max_faults} faults"
     if found.complete:
         return f"{name} is in none of the {found.states:,} states of {what} either"
     return f"a search of {what} stopped at its limit after {found.states:,} states and has not met {name}"

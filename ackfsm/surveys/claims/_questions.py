@@ -9,15 +9,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ackfsm.checking import explore
 from ackfsm.checking.network import Bounds, Instance, Network, compose, observers_named
 from ackfsm.rates.timing import Workload
 from ackfsm.tables import EventRef, RowKind, Specification
 from ackfsm.terms import Configuration, Fault, InputError
+
+if TYPE_CHECKING:
+    from ackfsm.checking.unbounded import Decision, Finding
 
 __all__ = [
     "Answer",
@@ -34,11 +37,7 @@ __all__ = [
     "answer",
     "network_of",
     "observable",
-    "search_of_three",
 ]
-
-_MOST_SEARCHED = 3
-_FEW_FAULTS = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ class EffectEquivalence:
 class AnyNumber:
     """Which of the ``watched`` are impossible for any number of messages, with any number of these faults.
 
-    A search that is to show one of them possible has no more than ``max_faults``, if that is a number.
+    One is possible if a run shows it that has no more than ``max_faults``, if that is a number.
     """
 
     configuration: Configuration
@@ -126,21 +125,27 @@ class SimulationResult:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class AnyNumberResult:
-    """The rest of a proof for any number of messages: why it is ``open``, or the ways to possible anomalies.
+class Undecided:
+    """Why a name is neither proved nor shown for any number of messages, and the last search that looked for it."""
 
-    ``searched`` is what :func:`search_of_three` has found where something was not proved, else ``None``.
-    ``certificate`` is the name of the file with the proof, where everything is proved and files were asked for.
+    why: str
+    messages: int
+    max_faults: int | None
+    states: int
+    complete: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class AnyNumberResult:
+    """What is not impossible for any number of messages: what is ``open``, and what is possible.
+
+    Of the latter ``witnesses`` has the number of messages of a run, and the labels of its events.  ``certificate`` is
+    the name of the file with the proof, where everything is proved and files were asked for.
     """
 
-    open: Mapping[str, str]
-    searched: SearchResult | None
+    open: Mapping[str, Undecided]
+    witnesses: Mapping[str, tuple[int, tuple[str, ...]]]
     certificate: str = ""
-
-    @property
-    def witnesses(self) -> Mapping[str, tuple[str, ...]]:
-        """The labels of a shortest run to each name that three messages show."""
-        return {} if self.searched is None else self.searched.witnesses
 
 
 Question: TypeAlias = "Search | AnyNumber | TraceEquivalence | EffectEquivalence | Simulation"
@@ -168,7 +173,7 @@ def _answer(specification: Specification, question: Question, max_states: int, c
         if isinstance(question, Search):
             return _search(specification, question, max_states)
         if isinstance(question, AnyNumber):
-            return _prove(specification, question, max_states, certificate)
+            return _decide(specification, question, max_states, certificate)
         if isinstance(question, Simulation):
             return _simulate(specification, question)
         return _compare(specification, question, max_states)
@@ -191,41 +196,38 @@ def _search(specification: Specification, question: Search, max_states: int) -> 
     return SearchResult(found.states, found.transitions, found.complete, witnesses)
 
 
-def _prove(
+def _decide(
     specification: Specification, question: AnyNumber, max_states: int, certificate: Path | None
 ) -> AnyNumberResult:
+    """What is decided, with each witness performed by the reference executor."""
     from ackfsm.checking import unbounded
     from ackfsm.checking.certificates import write_certificate
 
-    proof = unbounded.prove(
+    bounds = Bounds(faults=question.faults, actions=question.actions, without=question.without)
+    decision = unbounded.decide(
         specification,
         question.configuration,
-        faults=question.faults,
-        actions=question.actions,
-        without=question.without,
-        max_states=min(max_states, unbounded.MOST_VIEWS),
+        bounds,
         observers=observers_named(specification, question.watched),
+        max_faults=question.max_faults,
+        max_states=max_states,
         keep_invariants=certificate is not None,
     )
-    left = {verdict.anomaly: verdict.undecided for verdict in proof.undecided}
-    if not left:
-        if certificate is not None:
-            write_certificate(certificate, proof.certificate(specification))
-        return AnyNumberResult({}, None, "" if certificate is None else certificate.name)
-    found = _search(specification, search_of_three(question, left), max_states)
-    return AnyNumberResult({name: why for name, why in left.items() if name not in found.witnesses}, found)
-
-
-def search_of_three(question: AnyNumber, watched: Iterable[str]) -> Search:
-    """Return a search of three messages, with few faults, for the unproved rest, where fewer may not do."""
-    bounds = Bounds(
-        messages=_MOST_SEARCHED,
-        faults=question.faults,
-        max_faults=_FEW_FAULTS if question.max_faults is None else min(_FEW_FAULTS, question.max_faults),
-        actions=question.actions,
-        without=question.without,
+    decision.witnesses()
+    every = [*decision.findings.values(), *decision.ends.values()]
+    if certificate is not None and all(finding.reachable is False for finding in every):
+        write_certificate(certificate, decision.certificate())
+        return AnyNumberResult({}, {}, certificate.name)
+    return AnyNumberResult(
+        {str(one.anomaly): _undecided(decision, one) for one in every if one.reachable is None},
+        {str(one.anomaly): (one.messages, tuple(event.label for event in one.steps)) for one in every if one.reachable},
     )
-    return Search(question.configuration, bounds, frozenset(watched))
+
+
+def _undecided(decision: Decision, finding: Finding) -> Undecided:
+    last = decision.searches[-1]
+    bounds, found = last.bounds, last.exploration
+    return Undecided(finding.undecided, bounds.messages, bounds.max_faults, found.states, found.complete)
 
 
 def _simulate(specification: Specification, question: Simulation) -> SimulationResult:

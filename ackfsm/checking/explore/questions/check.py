@@ -13,7 +13,7 @@ from ackfsm.checking.explore.reduction.slice import Slicer
 from ackfsm.checking.explore.replay.witness import CandidateWitness, Witness, replay_all
 from ackfsm.checking.explore.search.explore import Exploration, exploration_of, explore, finished_search
 from ackfsm.checking.explore.search.options import Reduction, SearchOptions
-from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose, observers_of, routes
+from ackfsm.checking.network import Bounds, Network, NetworkEvent, Observer, compose, observers_of, routes
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, InputError
 
@@ -162,14 +162,16 @@ def check(  # noqa: PLR0913 - the options of a check
     reductions: Sequence[Reduction] = (),
     every_step: bool = False,
     only: Collection[str] | None = None,
+    observers: Sequence[Observer] | None = None,
 ) -> Answer:
     """Explore everything that ``configuration`` can do within ``bounds``.
 
     With ``forever`` (perhaps empty) liveness is checked too; of the faults and actions those named in it may go on for
     ever.  ``search`` searches in place of this process; it gets ``max_states`` and ``progress`` alone, and liveness is
-    not checked.  The other arguments are those of :class:`~ackfsm.checking.explore.SearchOptions`; with ``reductions``
-    the verdicts are the same.  With ``only`` nothing but these anomalies and ends of a message are looked for, which
-    takes fewer states; the machines that liveness waits for watch all the same.
+    not checked.  The other arguments are those of :class:`~ackfsm.checking.explore.SearchOptions`; with ``reductions`` the
+    verdicts are the same.  With ``only`` nothing but these anomalies and ends of a message are looked for, which takes
+    fewer states; the machines that liveness waits for watch all the same.  Other ``observers`` may be given in place of
+    those of the tables; what is no anomaly is then an end.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, for names in ``only`` that they
     do not define, and for ``reductions`` together with ``forever`` or ``search``.
@@ -190,15 +192,12 @@ def check(  # noqa: PLR0913 - the options of a check
             "leave --reduce out, or --progress and --forever"
         )
     check_forever(bounds, forever or ())
-    watched = {name for name, _ in observers_of(specification, only)}
+    every = observers_of(specification) if observers is None else observers
+    watched = {name for name, _ in (every if only is None else observers_of(specification, only))}
     asked = () if forever is None else specification.liveness.values()
     waits = {(one.anomaly, one.machine) for each in asked for one in each.waiting}
-    observers = [
-        (name, monitor)
-        for name, monitor in observers_of(specification)
-        if name in watched or (name, monitor.machine.name) in waits
-    ]
-    network = compose(specification, configuration, bounds, observers)
+    watching = [(name, monitor) for name, monitor in every if name in watched or (name, monitor.machine.name) in waits]
+    network = compose(specification, configuration, bounds, watching)
     made = [
         specification.promised_absent(one, bounds.sessions, consumers=bounds.consumers, actions=bounds.actions)
         for one in routes(configuration, bounds)
@@ -223,15 +222,19 @@ def check(  # noqa: PLR0913 - the options of a check
     }
     broken = {anomaly for anomaly, finding in findings.items() if finding.violated}
     if owed and broken:
-        watching = [observer for observer in observers if observer[0] in broken]
+        breaking = [observer for observer in watching if observer[0] in broken]
         plain = dataclasses.replace(options, reductions=(), every_step=False)
-        provider = explore_nothing_owed(specification, network, owed, watching, plain)
+        provider = explore_nothing_owed(specification, network, owed, breaking, plain)
         findings |= {anomaly: _of_provider(findings[anomaly], provider, owed) for anomaly in broken}
         if not provider.complete:
             exploration = dataclasses.replace(exploration, complete=False, stopped_by=provider.stopped_by)
     seconds = time.perf_counter() - begun
     lattice = specification.guarantees
-    ends = {name: _finding(name, exploration, None) for name in lattice.monitors if name in watched}
+    ends = {
+        str(name): _finding(str(name), exploration, None)
+        for name, _ in every
+        if name in watched and name not in specification.properties
+    }
     guarantees = lattice.evaluate({name: finding.reachable for name, finding in [*findings.items(), *ends.items()]})
     strongest = lattice.strongest(guarantees)
     not_asked = tuple(anomaly for anomaly in specification.properties if anomaly in promises.keys() - watched)
