@@ -488,9 +488,8 @@ def test_what_a_search_for_related_messages_proves_with_a_defect_is_refuted(
 
 def test_a_bound_that_pairs_alone_are_seen_to_keep_is_verified(monkeypatch: Patch) -> None:
     """The mutant: a verifier that asks neither the views nor the pairs whether a counter keeps the bound."""
-    shown, first = _examined.Related.shown, iter(["the relation of all machines is not asked"])
-    monkeypatch.setattr(_examined.Related, "shown", lambda *asked: next(first, None) or shown(*asked))
-    monkeypatch.setattr(_prove, "with_what_chooses", lambda system, *_: everything(system))
+    monkeypatch.setattr(_prove._Run, "_of_whole_relation", lambda *_: "it is not asked")  # noqa: SLF001
+    monkeypatch.setattr(_prove, "first_kept", lambda system, *_: everything(system))
     settings = {"publish_window": 5, "send_mode": "asynchronous"}
     certificate = certified("jms", settings, ["window_overrun"], levels=[Level.RELATED])
     is_within = _verify._is_within_a_bound  # noqa: SLF001 - it is asked by the mutants

@@ -90,7 +90,7 @@ def test_tests_that_do_not_end_are_ended_and_do_not_count(monkeypatch: pytest.Mo
         "endless", "no end", "engine/__init__.py", "answer = 42", "def __getattr__(_):\n    while 1: pass\n"
     )
     monkeypatch.setattr(defects, "_FIRST", "")
-    monkeypatch.setattr(defects, "_LIMITS", (4, 1))
+    monkeypatch.setattr(defects, "_LIMITS", (10, 1))
     monkeypatch.setattr(defects, "order", lambda _: [["answer"], ["answer", "answer"]])
     with pytest.raises(TooCoarse, match="do not end"):
         Trials().trial(endless)

@@ -216,7 +216,7 @@ def _decide(
     decision.witnesses()
     every = [*decision.findings.values(), *decision.ends.values()]
     if certificate is not None and all(finding.reachable is False for finding in every):
-        write_certificate(certificate, decision.certificate())
+        write_certificate(certificate, decision.certificate(specification))
         return AnyNumberResult({}, {}, certificate.name)
     return AnyNumberResult(
         {str(one.anomaly): _undecided(decision, one) for one in every if one.reachable is None},

@@ -168,9 +168,9 @@ def check(  # noqa: PLR0913 - the options of a check
 
     With ``forever`` (perhaps empty) liveness is checked too; of the faults and actions those named in it may go on for
     ever.  ``search`` searches in place of this process; it gets ``max_states`` and ``progress`` alone, and liveness is
-    not checked.  The other arguments are those of :class:`~ackfsm.checking.explore.SearchOptions`; with ``reductions`` the
-    verdicts are the same.  With ``only`` nothing but these anomalies and ends of a message are looked for, which takes
-    fewer states; the machines that liveness waits for watch all the same.  Other ``observers`` may be given in place of
+    not checked.  The other arguments are those of :class:`~ackfsm.checking.explore.SearchOptions`; with ``reductions``
+    the verdicts are the same.  With ``only`` nothing but these anomalies and ends of a message are looked for, which
+    takes fewer states; the machines that liveness waits for watch all the same.  Other ``observers`` may be given in place of
     those of the tables; what is no anomaly is then an end.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, for names in ``only`` that they
