@@ -245,7 +245,7 @@ def test_pairs_know_what_watches_the_system(monkeypatch: pytest.MonkeyPatch) -> 
 def test_all_of_a_transaction_or_none_of_it_takes_effect_and_its_commit_returns() -> None:
     asked = [Anomaly.TORN_TRANSACTION, Anomaly.STUCK, Anomaly.LOSS]
     configuration = shipped().configure("jms", {"ack_mode": "SESSION_TRANSACTED"})
-    proof = prove(shipped(), configuration, asked, faults=_LINK, levels=[Level.RELATED])
+    proof = prove(shipped(), configuration, asked, faults=_LINK, levels=[Level.RELATED, Level.FOLLOWED])
     assert _proved(proof) == set(asked)
 
 
