@@ -14,6 +14,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from model_tests import certified_matrix
 from model_tests.any_number import configurations_of_matrix
+from model_tests.support.checker.certified import sealed
 
 
 def small(specification: Specification) -> list[Configuration]:
@@ -69,7 +70,7 @@ def test_a_certificate_with_a_defect_does_not_pass(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     made = Decision.certificate
-    monkeypatch.setattr(Decision, "certificate", lambda *known: damage(made(*known)))
+    monkeypatch.setattr(Decision, "certificate", lambda *known: sealed(damage(made(*known))))
     assert run(monkeypatch, "--draw", "1", "--sent", "once") == 1
     printed = capsys.readouterr().out
     assert says in printed
