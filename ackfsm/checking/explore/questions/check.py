@@ -170,8 +170,8 @@ def check(  # noqa: PLR0913 - the options of a check
     ever.  ``search`` searches in place of this process; it gets ``max_states`` and ``progress`` alone, and liveness is
     not checked.  The other arguments are those of :class:`~ackfsm.checking.explore.SearchOptions`; with ``reductions``
     the verdicts are the same.  With ``only`` nothing but these anomalies and ends of a message are looked for, which
-    takes fewer states; the machines that liveness waits for watch all the same.  Other ``observers`` may be given in place of
-    those of the tables; what is no anomaly is then an end.
+    takes fewer states; the machines that liveness waits for watch all the same.  Other ``observers`` may be given in
+    place of those of the tables; an observer of no anomaly is then one of an end.
 
     Raises :class:`ackfsm.terms.InputError` for settings that the tables do not cover, for names in ``only`` that they
     do not define, and for ``reductions`` together with ``forever`` or ``search``.
