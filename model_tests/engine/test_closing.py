@@ -21,6 +21,7 @@ from ackfsm.engine import (
     Sent,
     Session,
     Shuffled,
+    Stuck,
     Timed,
     TransactionRolledBackException,
 )
@@ -565,3 +566,18 @@ def test_nothing_grows_with_the_sessions_that_come_and_go() -> None:
         sizes.append((len(connection.sessions), len(broker.stepper.links), steps))
     assert sizes == [sizes[0]] * 3
     assert sizes[0][-1] > 0
+
+
+@pytest.mark.xfail(raises=Stuck, strict=True, reason="the close waits for ever, and m1 comes to no other consumer")
+def test_a_connection_closes_after_its_broker_has_come_back() -> None:
+    """Drawn by ``test_stateful.py``: the message was received, and not yet acknowledged, when the broker died."""
+    broker = broker_of("solace-jms", ack_mode="AUTO_ACKNOWLEDGE", consumption="receive")
+    fill(broker, "m1")
+    consuming = broker.connect()
+    assert consuming.session().consumer("q").receive(None) is not None
+    broker.crash()
+    while broker.loop.step():
+        pass
+    consuming.close()
+    assert drained(broker, broker.connect()) == ["m1"]
+    assert_kept(broker)
