@@ -302,18 +302,21 @@ class Consumer(Closing):
         self._current = None
         if self._broker.history is not None:
             self._log(message, "processed")
-            self._is_done_with(message)
-        elif (steps := self._run(self._complete_request, message.copy)) == _BOTH:
+            steps = 0
+        else:
+            steps = self._run(self._complete_request, message.copy)
+        if steps == _BOTH:
             self._wait_acknowledged(message.copy)
-            return
-        elif not steps:
-            self._is_done_with(message)
-        self._acknowledge_by_session(message)
+        elif steps or self._is_done_with(message):
+            self._acknowledge_by_session(message)
 
-    def _is_done_with(self, message: Message) -> None:
+    def _is_done_with(self, message: Message) -> bool:
+        """Tell the machines so; whether they wait for an acknowledgement of it."""
         loop = self._broker.loop
-        if not loop.perform(Event.PROCESSED, message.copy):
+        waited_for = loop.perform(Event.PROCESSED, message.copy)
+        if not waited_for:
             loop.perform(Event.PROCESSED_IN_VAIN, message.copy)
+        return waited_for
 
     def abandon(self) -> None:
         """The application does not go on with the message that it had last, which will come again."""

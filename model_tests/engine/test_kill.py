@@ -49,7 +49,7 @@ def test_whoever_is_killed_has_been_told_the_truth(kind: str, tmp_path: Path) ->
 @pytest.mark.parametrize("lie", _LIES)
 def test_a_broker_that_lies_is_found_out(lie: str, tmp_path: Path) -> None:
     program = _LYING.format(lie=_LIES[lie])
-    done = kill("-c", program, "file", str(tmp_path / "journal"), "--kills", "60")
+    done = kill("-c", program, "file", str(tmp_path / "journal"), "--kills", "600")
     assert (done.returncode, done.stderr) == (1, ""), done.stdout
 
 
@@ -65,7 +65,7 @@ Session.commit = fails
 
 
 def test_a_life_that_ends_before_it_is_killed_is_found_out(tmp_path: Path) -> None:
-    done = kill("-c", _LYING.format(lie=_FAILING), "file", str(tmp_path / "journal"), "--kills", "20")
+    done = kill("-c", _LYING.format(lie=_FAILING), "file", str(tmp_path / "journal"), "--kills", "600")
     assert done.returncode == 1, done.stdout
     assert "ended before it was killed" in done.stdout
 
