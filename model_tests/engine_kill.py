@@ -38,6 +38,8 @@ _SEGMENT_BYTES = 20_000
 """Small, so that journals are compacted often."""
 _POISON = 7
 """One message of so many is one that the application cannot work on."""
+_WORDS = 60
+"""A life is killed after fewer words than that, whatever the machine has beside it to do."""
 
 
 class BrokenWordError(AssertionError):
@@ -165,9 +167,10 @@ def _life(like: Broker, kind: str, path: Path, chance: random.Random, name: str)
     os.close(write)
     with os.fdopen(read) as said:
         said.readline()
-        time.sleep(chance.random() * 0.03)
+        heard = "".join(itertools.islice(said, chance.randrange(_WORDS)))
+        time.sleep(chance.random() * 0.001)
         os.kill(child, signal.SIGKILL)
-        rest = said.read()
+        rest = heard + said.read()
     _, status = os.waitpid(child, 0)
     if not os.WIFSIGNALED(status):
         raise BrokenWordError(f"life {name} ended before it was killed")
