@@ -1,0 +1,310 @@
+"""A broker that runs, and the clients of one library, as an adapter that ``conform`` drives."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from ackfsm.driving import conform
+from ackfsm.driving.conform import (
+    AckOutcome,
+    Adapter,
+    BrokerDownError,
+    Claims,
+    CommitOutcome,
+    Delivery,
+    Depth,
+    Mode,
+    SendOutcome,
+    Strike,
+)
+from ackfsm.driving.live.brokers import LiveBroker
+from ackfsm.driving.live.clients.client import (
+    Answer,
+    Client,
+    ClientClosedError,
+    ClientDownError,
+    ClientTimeoutError,
+)
+from ackfsm.driving.live.clients.drivers import Driver
+from ackfsm.driving.live.faults import Relay
+from ackfsm.terms import Consumption, Fault, HostError
+
+__all__ = ["LiveAdapter"]
+
+_T = TypeVar("_T")
+
+_SESSION: Final = "s"
+_CONSUMER: Final = "c"
+_CALL: Final = 10.0
+"""Seconds that a call may take; the libraries give up before."""
+_MOMENT: Final = 0.0004
+"""Seconds between two steps of a call at which a fault may strike."""
+_SETTLES: Final = 2.0
+"""Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
+_OF_BROKER: Final[Mapping[Fault, Callable[[LiveBroker], None]]] = MappingProxyType(
+    {Fault.BROKER_KILL: LiveBroker.kill, Fault.BROKER_STOP: LiveBroker.stop}
+)
+
+
+@dataclasses.dataclass(slots=True)
+class _Worker:
+    """The process of a client, and the relay between that and the broker."""
+
+    client: Client
+    relay: Relay
+    opened: bool = False
+
+
+class LiveAdapter(Adapter):
+    """Each client is a process of its own with one connection and one session; a run has a queue of its own.
+
+    A process goes on with the next client when its own is closed; one that was killed does not.  Every fault is one of
+    operating system or network: a signal to a process, or the end of a connection.
+    """
+
+    def __init__(self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, *, kind: str = "") -> None:
+        """Of a broker, which is started with the first run; ``folder`` is for the logs and lines of the clients."""
+        self._broker, self._driver, self._claims, self._kind = broker, driver, claims, kind
+        self._folder = folder
+        self._runs = self._made = 0
+        self._up = False
+        self._mode: Mode | None = None
+        self._clients: dict[str, _Worker] = {}
+        self._consuming: set[str] = set()
+        self._dead: set[str] = set()
+        self._idle: list[_Worker] = []
+
+    def claims(self) -> Claims:
+        """Return the claims."""
+        return self._claims
+
+    def begin(self, mode: Mode, queue: str) -> None:
+        """Begin a run with a new queue, and the broker running."""
+        for name in list(self._clients):
+            self._release(name)
+        self._dead.clear()
+        if not self._up:
+            self.restart()
+        self._runs += 1
+        self._mode, self._queue = mode, f"{queue}-{self._runs}"
+        self._broker.declare(self._queue, self._kind)
+
+    def end(self) -> None:
+        """End all clients and the broker."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._broker.kill)
+            for worker in [*self._clients.values(), *self._idle]:
+                stack.callback(worker.relay.close)
+                stack.callback(worker.client.kill)
+        self._up = False
+
+    # Calls
+
+    def send(self, client: str, queue: str, message: str, during: Strike | None = None) -> SendOutcome:
+        """Send; ``in_doubt`` also where no answer came in time."""
+        del queue
+        mode = self._running()
+        answer = self._struck(
+            client, during, "send", destination=self._queue, message=message, delivery_mode=mode.delivery_mode.value
+        )
+        return SendOutcome.IN_DOUBT if answer is None else SendOutcome(answer["outcome"])
+
+    def receive(self, client: str, queue: str, timeout: float) -> Delivery | None:
+        """The next message of the client's consumer, which is made by the first call."""
+        del queue
+        listens = self._running().consumption is Consumption.LISTENER
+        if client not in self._consuming:
+            self._call(client, "consumer", consumer=_CONSUMER, destination=self._queue, listener=listens)
+            self._consuming.add(client)
+        operation = "listened" if listens else "receive"
+        answer = self._call(client, operation, consumer=_CONSUMER, timeout=timeout or 0.02)
+        if answer["message"] is None:
+            return None
+        return Delivery(
+            answer["message"], redelivered=bool(answer["redelivered"]), delivery_count=answer.get("delivery_count")
+        )
+
+    def done(self, client: str, message: str, *, failed: bool) -> None:
+        """Let the listener return or throw."""
+        self._call(client, "done", consumer=_CONSUMER, message=message, failed=failed)
+
+    def acknowledge(self, client: str, message: str, during: Strike | None = None) -> AckOutcome:
+        """Acknowledge."""
+        answer = self._struck(client, during, "acknowledge", message=message)
+        return AckOutcome.IN_DOUBT if answer is None else AckOutcome(answer["outcome"])
+
+    def commit(self, client: str, during: Strike | None = None) -> CommitOutcome:
+        """Commit."""
+        answer = self._struck(client, during, "commit")
+        return CommitOutcome.IN_DOUBT if answer is None else CommitOutcome(answer["outcome"])
+
+    def rollback(self, client: str) -> None:
+        """Roll back."""
+        self._call(client, "rollback")
+
+    def recover(self, client: str) -> None:
+        """Recover the session."""
+        self._call(client, "recover")
+
+    def close(self, client: str) -> None:
+        """Close the session; the connection goes with the client."""
+        self._call(client, "close", session=_SESSION)
+        self._release(client)
+
+    def depth(self, queue: str) -> Depth:
+        """The broker's own count, once what gone connections held is in the queue again."""
+        del queue
+        if not self._up:
+            raise BrokerDownError(f"{self._broker.name} is down")
+        end = time.monotonic() + _SETTLES
+        while True:
+            found = self._broker.depth(self._queue)
+            held = self._consuming & self._clients.keys()
+            if held or not found.unacknowledged or time.monotonic() > end:
+                return Depth(found.ready, found.unacknowledged)
+            time.sleep(0.05)
+
+    # Faults
+
+    def fault(self, fault: Fault, client: str | None) -> None:
+        """Strike now."""
+        if client is None:
+            self._up = False
+            _OF_BROKER[fault](self._broker)
+            return
+        worker = self._clients.get(client)
+        if worker is None:
+            return
+        if fault in {Fault.CONSUMER_CRASH, Fault.PRODUCER_CRASH}:
+            worker.client.kill()
+            self._forget(client)
+            worker.relay.close()
+        else:
+            worker.relay.cut()
+
+    def restart(self) -> None:
+        """Start the broker over what is in its folder."""
+        self._broker.start()
+        self._up = True
+
+    # Clients
+
+    def _running(self) -> Mode:
+        if self._mode is None:
+            raise HostError("no run has begun")
+        return self._mode
+
+    def _live(self, name: str) -> _Worker:
+        """The process of a client; a new client connects first."""
+        if name in self._dead:
+            raise conform.ClientClosedError(f"{name} is gone")
+        if not self._up and name not in self._clients:
+            raise BrokerDownError(f"{self._broker.name} is down")
+        if name not in self._clients:
+            worker = self._idle.pop() if self._idle else self._new()
+            self._clients[name] = worker
+            self._connect(worker)
+        return self._clients[name]
+
+    def _new(self) -> _Worker:
+        self._made += 1
+        name = f"client-{self._made}"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        client = Client(name, self._driver.command(), self._folder / f"{name}.log")
+        return _Worker(client, Relay(self._broker.ports[self._driver.protocol]))
+
+    def _connect(self, worker: _Worker) -> None:
+        name = worker.client.name
+        if worker.opened:
+            worker.client.call("reopen", within=_CALL)
+        else:
+            configuration = {"profile": self._claims.profile}
+            worker.client.call(
+                "open",
+                within=_CALL,
+                host="127.0.0.1",
+                port=worker.relay.port,
+                process=name,
+                history=str(self._folder / f"{name}.jsonl"),
+                header={"config": configuration},
+                settings=dict(self._driver.settings),
+            )
+            worker.opened = True
+        worker.client.call("session", within=_CALL, session=_SESSION, ack_mode=self._running().ack_mode.value)
+
+    def _call(self, name: str, operation: str, **fields: Any) -> Answer:
+        worker = self._live(name)
+        try:
+            return worker.client.call(operation, within=_CALL, session=_SESSION, **fields)
+        except (ClientClosedError, ClientDownError) as error:
+            self._lost(name)
+            raise conform.ClientClosedError(str(error)) from None
+        except ClientTimeoutError as error:
+            self._killed(name)
+            raise conform.ClientClosedError(str(error)) from None
+
+    def _struck(self, name: str, during: Strike | None, operation: str, **fields: Any) -> Answer | None:
+        """The answer of a call that a fault may strike; ``None`` if none came in time."""
+        worker = self._live(name)
+        told = worker.client.ask(operation, session=_SESSION, **fields)
+        if during is not None:
+            self._strike(name, during, told)
+        try:
+            return told.result(_CALL)
+        except TimeoutError:
+            self._killed(name)
+            return None
+        except (ClientClosedError, ClientDownError) as error:
+            self._lost(name)
+            raise conform.ClientClosedError(str(error)) from None
+        except ClientTimeoutError:
+            self._killed(name)
+            return None
+
+    def _strike(self, name: str, during: Strike, told: Future[Answer]) -> None:
+        """Let a fault strike while a call is under way, or right after its end."""
+        with contextlib.suppress(TimeoutError):
+            told.exception(during.after * _MOMENT)
+        of_client = during.fault not in _OF_BROKER
+        self.fault(during.fault, name if of_client else None)
+
+    def _release(self, name: str) -> None:
+        """The client is over: its process waits for another one."""
+        worker = self._forget(name)
+        try:
+            worker.client.call("close", within=_CALL)
+        except (ClientClosedError, ClientDownError):
+            if not worker.client.alive:
+                worker.relay.close()
+                return
+        except ClientTimeoutError:
+            worker.client.kill()
+            worker.relay.close()
+            return
+        self._idle.append(worker)
+
+    def _lost(self, name: str) -> None:
+        """The connection of a client is gone."""
+        if name in self._clients:
+            self._release(name)
+        self._dead.add(name)
+
+    def _killed(self, name: str) -> None:
+        """A client that does not answer is killed."""
+        if name in self._clients:
+            worker = self._forget(name)
+            worker.client.kill()
+            worker.relay.close()
+        self._dead.add(name)
+
+    def _forget(self, name: str) -> _Worker:
+        self._consuming.discard(name)
+        self._dead.add(name)
+        return self._clients.pop(name)
