@@ -57,18 +57,17 @@ def jars(coordinates: str) -> Path:
     return kept
 
 
-def compiled(sources: Sequence[Path], path: Sequence[Path]) -> str:
-    """Compile ``sources`` against the jars in the folders of ``path``; the class path to run them with."""
-    classes = [f"{folder}/*" for folder in path]
-    digest = hashlib.sha256("\n".join([*classes, *(file.read_text(encoding="utf-8") for file in sources)]).encode())
+def compiled(sources: Sequence[Path], *path: str) -> str:
+    """Compile ``sources`` against ``path``; the class path to run them with."""
+    digest = hashlib.sha256("\n".join([*path, *(file.read_text(encoding="utf-8") for file in sources)]).encode())
     kept = _cache() / f"classes-{digest.hexdigest()[:16]}"
     if not kept.exists():
         if lack := lacks():
             raise UnavailableError(lack)
         with _made(kept) as folder:
-            command = ["javac", "-Xlint:all", "-Werror", "-proc:none", "-cp", ":".join(classes), "-d", str(folder)]
+            command = ["javac", "-Xlint:all", "-Werror", "-proc:none", "-cp", ":".join(path), "-d", str(folder)]
             _run([*command, *map(str, sources)], folder, _COMPILING, f"{sources[-1].name} cannot be compiled")
-    return ":".join([*classes, str(kept)])
+    return ":".join([*path, str(kept)])
 
 
 def _cache() -> Path:
@@ -107,7 +106,9 @@ def _made(kept: Path) -> Iterator[Path]:
 
 def _run(command: list[str], folder: Path, seconds: int, failure: str) -> None:
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, timeout=seconds)
+        done = subprocess.run(  # noqa: S603 - Maven and javac, as found on the path
+            command, check=False, capture_output=True, text=True, cwd=folder, timeout=seconds
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise UnavailableError(f"{failure}: {error}") from error
     if done.returncode:
