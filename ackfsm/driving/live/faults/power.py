@@ -18,6 +18,7 @@ What a disk keeps, and nothing else may be relied on:
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import enum
 import random
@@ -36,7 +37,6 @@ __all__ = ["Call", "Disk", "Kept", "Kind", "Recording"]
 _SOURCE: Final = Path(__file__).with_name("record.c")
 _RECORD: Final = struct.Struct("=4I6Q")
 _PAGE: Final = 4096
-_ALL: Final = 2**62
 _TRUNCATES: Final = 1
 _DATA_ONLY: Final = 2
 _SYNCED: Final = 4
@@ -128,7 +128,15 @@ class Recording:
 
     def at(self, moment: int) -> Disk:
         """What a disk would hold at ``moment`` (``time.monotonic_ns``)."""
-        return self.disk().do(call for call in self.calls() if call.end <= moment)
+        return next(self.cuts([moment]))
+
+    def cuts(self, moments: Iterable[int]) -> Iterator[Disk]:
+        """The same for one moment after the other; each disk is good until the next is asked for."""
+        calls, disk, done = self.calls(), self.disk(), 0
+        for moment in sorted(moments):
+            until = bisect.bisect_right(calls, moment, key=lambda call: call.end)
+            yield disk.do(calls[done:until])
+            done = max(done, until)
 
     def unseen(self) -> list[str]:
         """What the programs did in ways that are not recorded, so that no disk of this recording can be trusted."""
@@ -150,7 +158,7 @@ def _compiled(notes: Path) -> Path:
     if compiler is None:
         raise InputError("there is no compiler of C, which recording for a loss of power needs: apt-get install gcc")
     command = [compiler, "-O2", "-fPIC", "-shared", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler
     if done.returncode:
         raise HostError(f"the library that records system calls cannot be compiled here: {done.stderr.strip()[-500:]}")
     return library
@@ -219,7 +227,11 @@ class _File(_Node):
 
     def sync(self, begin: int) -> None:
         covered = sum(call.end <= begin for call in self.waiting)
-        self.stable = self.content(lambda _: covered, covered)
+        if self.kept:
+            self.stable = self._mixed(lambda _: covered, covered)
+        else:
+            for call in self.waiting[:covered]:
+                _make(self.stable, call)
         del self.waiting[:covered]
         self.kept = {page: count - covered for page, count in self.kept.items() if count > covered}
         self.kept_size = max(0, self.kept_size - covered)
@@ -230,7 +242,19 @@ class _File(_Node):
             self.kept |= dict.fromkeys(_pages(call.offset, call.offset + call.size), len(self.waiting))
             self.kept_size = len(self.waiting)
 
-    def content(self, keep: Callable[[int], int], keep_size: int) -> bytearray:
+    def content(self, kept: Kept | random.Random) -> bytearray:
+        """The bytes with all that is not stable, with nothing of it, or with what chance keeps of each page."""
+        count = len(self.waiting)
+        if isinstance(kept, random.Random):
+            return self._mixed(lambda _: kept.randint(0, count), kept.randint(0, count))
+        if kept is Kept.NONE:
+            return self._mixed(lambda _: 0, 0) if self.kept else self.stable
+        data = bytearray(self.stable)
+        for call in self.waiting:
+            _make(data, call)
+        return data
+
+    def _mixed(self, keep: Callable[[int], int], keep_size: int) -> bytearray:
         """The bytes with so many of the changes of each page, and of the size."""
         data, size = bytearray(self.stable), len(self.stable)
         keep_size = max(keep_size, self.kept_size)
@@ -254,9 +278,14 @@ class _File(_Node):
         del data[size:]
         return data + bytes(size - len(data))
 
-    def drawn(self, chance: random.Random) -> bytearray:
-        changes = len(self.waiting)
-        return self.content(lambda _: chance.randint(0, changes), chance.randint(0, changes))
+
+def _make(data: bytearray, call: Call) -> None:
+    """Make a change, the whole of it."""
+    begin, end, new = _changed(call, len(data))
+    size = _size_after(call, len(data))
+    data.extend(bytes(max(0, size - len(data))))
+    data[begin:end] = new or bytes(end - begin)
+    del data[size:]
 
 
 def _pages(begin: int, end: int) -> range:
@@ -300,10 +329,11 @@ class _Naming:
 
 def _closed(waiting: list[_Naming], chosen: set[_Naming]) -> list[_Naming]:
     """Those that are chosen, and those before them on which they build, in their order."""
-    for place in range(len(waiting) - 1, -1, -1):
-        if any(later in chosen and later.builds_on(waiting[place]) for later in waiting[place + 1 :]):
-            chosen.add(waiting[place])
-    return [each for each in waiting if each in chosen]
+    closed: list[_Naming] = []
+    for each in reversed(waiting):
+        if each in chosen or any(later.builds_on(each) for later in closed):
+            closed.append(each)
+    return closed[::-1]
 
 
 class Disk:
@@ -348,23 +378,28 @@ class Disk:
     def _chosen(self, kept: Kept | int) -> Iterator[tuple[str, _Node, bytearray]]:
         chance = random.Random(kept if isinstance(kept, int) else 0)  # noqa: S311 - a seed, no secret
         share = chance.random()
-        names = {each for each in self._waiting if kept is Kept.ALL or (isinstance(kept, int) and chance.random() < share)}
+        names = {
+            each for each in self._waiting if kept is Kept.ALL or (isinstance(kept, int) and chance.random() < share)
+        }
         tree: dict[_Folder, dict[str, _Node]] = {}
         for naming in _closed(self._waiting, names):
             _apply(naming, lambda folder: tree.setdefault(folder, dict(folder.stable)))
         yield from self._walk(self._root, "", tree, kept, chance)
 
     def _walk(
-        self, folder: _Folder, prefix: str, tree: Mapping[_Folder, dict[str, _Node]], kept: Kept | int, chance: random.Random
+        self,
+        folder: _Folder,
+        prefix: str,
+        tree: Mapping[_Folder, dict[str, _Node]],
+        kept: Kept | int,
+        chance: random.Random,
     ) -> Iterator[tuple[str, _Node, bytearray]]:
         for name, node in sorted(tree.get(folder, folder.stable).items()):
             if isinstance(node, _Folder):
                 yield prefix + name, node, bytearray()
                 yield from self._walk(node, f"{prefix}{name}/", tree, kept, chance)
             elif isinstance(node, _File):
-                count = _ALL if kept is Kept.ALL else 0
-                content = node.drawn(chance) if isinstance(kept, int) else node.content(lambda _: count, count)
-                yield prefix + name, node, content
+                yield prefix + name, node, node.content(chance if isinstance(kept, int) else kept)
 
     def _place(self, path: str) -> tuple[_Folder, str]:
         """The folder in which a path is, and its name there."""

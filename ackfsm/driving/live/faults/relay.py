@@ -89,9 +89,12 @@ class Relay:
 
     def __init__(self, target: int) -> None:
         command = [sys.executable, "-m", __name__, str(target)]
-        self._process = subprocess.Popen(
+        self._process = subprocess.Popen(  # noqa: S603 - this module
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
+        if self._process.stdin is None or self._process.stdout is None:
+            raise HostError("a process got no pipes")
+        self._input, self._output = self._process.stdin, self._process.stdout
         self.port = int(self._answer()["port"])
 
     def shape(self, rtt: float = 0.0, bandwidth: float | None = None) -> None:
@@ -127,14 +130,12 @@ class Relay:
         self._process.communicate(timeout=10)
 
     def _ask(self, question: dict[str, Any]) -> dict[str, int]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
+        self._input.write(json.dumps(question) + "\n")
+        self._input.flush()
         return self._answer()
 
     def _answer(self) -> dict[str, int]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self._output.readline()
         if not line:
             raise HostError("the relay has ended by itself; what it wrote to the standard error says why")
         answer: dict[str, int] = json.loads(line)
