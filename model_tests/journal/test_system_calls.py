@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import shutil
 import sqlite3
@@ -13,65 +12,57 @@ from pathlib import Path
 
 import pytest
 
+from ackfsm.driving.live.faults.power import Call, Kind, Recording
 from ackfsm.engine.journal import SqliteJournal
 from model_tests.support.journal.program import PROGRAMS
 from model_tests.support.journal.system_bugs import REAL_BUGS
-from model_tests.support.journal.system_calls import TRACED, Call, parsed, recorded, violations
+from model_tests.support.journal.system_calls import confirmed, recorded, violations
 from model_tests.support.places import PROJECT
 from model_tests.support.tools import missing
 
 
-@functools.cache
-def _no_strace() -> str | None:
-    """Why there is no strace, if there is none."""
-    program = shutil.which("strace")
-    if program is None:
-        missing("there is no strace; install it with: apt-get install strace")
-    done = subprocess.run([program, "-o", os.devnull, "true"], capture_output=True, text=True, check=False)
-    return f"strace may not trace here: {done.stderr.strip()}" if done.returncode else None
-
-
 @pytest.fixture
-def strace(tmp_path: Path) -> Callable[[str, str | None], list[str]]:
+def found(tmp_path: Path) -> Callable[[str, str | None], list[str]]:
     """Runs a program with a bug or without, and tells what its calls violate."""
-    why = _no_strace()
-    if why is not None:
-        pytest.skip(why)
+    if not any(map(shutil.which, ("cc", "gcc"))):
+        missing("there is no compiler of C; install one with: apt-get install gcc")
 
     def run(program: str, bug: str | None = None) -> list[str]:
-        folder, trace = tmp_path / "folder", tmp_path / "trace"
+        folder = tmp_path / "folder"
         folder.mkdir()
-        command: list[str | Path] = ["strace", "-f", "-xx", "-s", "200", "-e", f"trace={TRACED}", "-o", trace]
-        command += [
-            sys.executable,
-            "-m",
-            "model_tests.support.journal.program",
-            program,
-            folder,
-            *([bug] if bug else []),
-        ]
-        subprocess.run(command, check=True, cwd=PROJECT, capture_output=True)
-        return violations(parsed(trace.read_text()), folder)
+        recording = Recording(folder, tmp_path / "notes")
+        command: list[str | Path] = [sys.executable, "-m", "model_tests.support.journal.program", program, folder]
+        environment = {**os.environ, **recording.environment}
+        done = subprocess.run(
+            [*command, *([bug] if bug else [])],
+            check=True,
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            env=environment,
+        )
+        assert not recording.unseen() + recording.differences()
+        return violations(confirmed(done.stdout, recording.calls()), folder)
 
     return run
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_real_calls_sync_before_they_confirm(program: str, strace: Callable[[str], list[str]]) -> None:
-    assert not strace(program)
+def test_the_real_calls_sync_before_they_confirm(program: str, found: Callable[[str], list[str]]) -> None:
+    assert not found(program)
 
 
 @pytest.mark.parametrize(
     "name", ["sync does nothing", *(name for name, bug in REAL_BUGS.items() if not bug.in_process)]
 )
-def test_a_bug_below_the_journal_is_seen_in_its_real_calls(name: str, strace: Callable[[str, str], list[str]]) -> None:
-    assert strace(REAL_BUGS[name].program, name)
+def test_a_bug_below_the_journal_is_seen_in_its_real_calls(name: str, found: Callable[[str, str], list[str]]) -> None:
+    assert found(REAL_BUGS[name].program, name)
 
 
 def observed(program: str, folder: Path, patch: pytest.MonkeyPatch) -> list[str]:
     """The same in this process: through a wrapped ``os``, whose calls are made."""
     calls = recorded(patch)
-    PROGRAMS[program](folder, lambda said: calls.append(Call("confirm", data=said.encode())))
+    PROGRAMS[program](folder, calls.append)
     patch.undo()
     return violations(calls, folder)
 
@@ -91,7 +82,7 @@ def test_a_bug_below_the_journal_is_seen_in_its_calls_through_the_module_os(
     assert observed(REAL_BUGS[name].program, tmp_path, monkeypatch)
 
 
-# what SQLite is told, where no strace is
+# what SQLite is told, where no compiler is
 
 
 def _told(folder: Path, patch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -132,23 +123,23 @@ def test_sqlite_that_is_told_less_is_noticed(tmp_path: Path, monkeypatch: pytest
 # the checker itself
 
 
-def calls(*steps: str) -> list[Call]:
+def calls(*steps: str) -> list[Call | str]:
     """Calls in words; ``folder`` is the sync of the directory, ``say`` a mark in the watermark."""
-    known = {
-        "open": Call("open", 3, "/none/folder/1.journal"),
-        "write": Call("write", 3, data=b"\xf5AJF", size=99),
-        "mark": Call("write", 3, data=b"\xf5AJS", size=36),
-        "end": Call("write", 3, data=b"\xf5AJC", size=36),
-        "cut": Call("truncate", 3),
-        "sync": Call("sync", 3),
-        "other": Call("open", 4, "/none/folder/watermark"),
-        "say": Call("write", 4, data=b"\xf5AJS", size=36),
-        "rename": Call("rename", path="/none/folder/1.journal", to="/none/folder/2.journal"),
-        "unlink": Call("unlink", path="/none/folder/2.journal"),
-        "confirm": Call("confirm", data=b"it"),
+    known: dict[str, Call | str] = {
+        "open": Call(Kind.OPEN, inode=3, path="/none/folder/1.journal"),
+        "write": Call(Kind.WRITE, inode=3, data=b"\xf5AJF", size=99),
+        "mark": Call(Kind.WRITE, inode=3, data=b"\xf5AJS", size=36),
+        "end": Call(Kind.WRITE, inode=3, data=b"\xf5AJC", size=36),
+        "cut": Call(Kind.TRUNCATE, inode=3),
+        "sync": Call(Kind.SYNC, inode=3),
+        "other": Call(Kind.OPEN, inode=4, path="/none/folder/watermark"),
+        "say": Call(Kind.WRITE, inode=4, data=b"\xf5AJS", size=36),
+        "rename": Call(Kind.RENAME, path="/none/folder/1.journal", to="/none/folder/2.journal"),
+        "unlink": Call(Kind.UNLINK, path="/none/folder/2.journal"),
+        "folder": Call(Kind.SYNC, path="/none/folder", inode=5),
+        "confirm": "it",
     }
-    folder = [Call("open", 5, "/none/folder"), Call("sync", 5), Call("close", 5)]
-    return [call for step in steps for call in (folder if step == "folder" else [known[step]])]
+    return [known[step] for step in steps]
 
 
 @pytest.mark.parametrize(

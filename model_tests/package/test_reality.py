@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from ackfsm.driving.live.faults.relay import Bytes, Line, Relay, relay
 from model_tests.reality.points import SIDES, Side, points
-from model_tests.reality.relay import Bytes, Line, Relay, relay
 from model_tests.reality.runs import Outcome, read, written
 from model_tests.support.tables import shipped
 

@@ -8,9 +8,9 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
+from ackfsm.driving.live.faults.relay import Bytes, Relay
 from model_tests.reality.brokers import Broker
 from model_tests.reality.points import Side
-from model_tests.reality.relay import Bytes, Relay
 from model_tests.reality.runs import Outcome, Point, Run, rounded
 
 __all__ = ["Bench", "parameters"]

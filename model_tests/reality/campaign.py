@@ -22,13 +22,13 @@ from typing import Any, Final, NoReturn
 import platformdirs
 import pytest
 
+from ackfsm.driving.live.faults.relay import relay
 from model_tests.reality import pika_client
 from model_tests.reality.bench import Bench, Measure, parameters
 from model_tests.reality.brokers import Broker, artemis, broker_j, rabbit
 from model_tests.reality.jms_client import jms_client
 from model_tests.reality.points import SIDES, Side, points
 from model_tests.reality.processes import OPTIONS
-from model_tests.reality.relay import relay
 from model_tests.reality.runs import MEASURED, rounded, written
 from model_tests.support.maven import ARTEMIS, jars_of
 

@@ -12,7 +12,7 @@ import pytest
 from ackfsm.engine import Broker
 from ackfsm.engine.journal import FileJournal, Journal, Kind, SqliteJournal
 from ackfsm.terms import InputError
-from model_tests.support.journal.system_calls import CONFIRMED
+from model_tests.support.journal.system_calls import confirmation
 
 __all__ = ["PROGRAMS"]
 
@@ -91,7 +91,7 @@ PROGRAMS: Mapping[str, Callable[[Path, Confirm], None]] = {
 
 
 def _say(what: str) -> None:
-    os.write(1, CONFIRMED + what.encode() + b"\n")
+    os.write(1, confirmation(what))
 
 
 def main(program: str, folder: Path, bug: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""System calls of a journal, as they were made: recorded by strace or by a wrapped ``os``, and one checker for both.
+"""System calls of a journal, as they were made: recorded as for power loss or by a wrapped ``os``, and one checker.
 
 What is held: nothing is confirmed before every byte that was written, and every name that was made or changed, is on
 stable storage; no file is renamed before it is; no segment is removed before the name of what replaces it is; and no
@@ -7,47 +7,22 @@ watermark is written while something else waits.  What may wait is a seal, or a 
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ackfsm.driving.live.faults.power import Call, Kind
 
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["CONFIRMED", "TRACED", "Call", "parsed", "recorded", "violations"]
-
-CONFIRMED = b"confirmed "
-"""How a line begins by which a program says that something is confirmed."""
+__all__ = ["confirmation", "confirmed", "recorded", "violations"]
 
 _SEAL = b"\xf5AJS"
 _MARK_SIZE = 36
-_SEEN = 40
-"""So many bytes of what is written are kept: enough to tell a mark."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Call:
-    """One call that succeeded.
-
-    Attributes:
-        name: ``open``, ``mkdir``, ``write``, ``truncate``, ``sync``, ``rename``, ``link``, ``unlink``, ``close``, or
-            ``confirm``.
-        file: the descriptor.
-        path: of what is opened, made, renamed or removed.
-        to: the other path.
-        data: how what is written begins; what is confirmed.
-        size: how much of it was written.
-    """
-
-    name: str
-    file: int = -1
-    path: str = ""
-    to: str = ""
-    data: bytes = b""
-    size: int = 0
 
 
 class _File:
@@ -62,7 +37,7 @@ class _File:
 
 
 def _is_mark(call: Call) -> bool:
-    return call.name == "write" and call.size == _MARK_SIZE and call.data.startswith(_SEAL)
+    return call.kind is Kind.WRITE and call.size == _MARK_SIZE and bytes(call.data).startswith(_SEAL)
 
 
 class _Held:
@@ -71,35 +46,30 @@ class _Held:
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.files: dict[str, _File] = {}
-        self.open: dict[int, _File | str] = {}
+        self.inodes: dict[int, _File] = {}
         self.unsafe_names: set[str] = set()
         self.found: list[str] = []
 
     def take(self, call: Call) -> None:
-        getattr(self, f"_{call.name}")(call)
+        getattr(self, f"_{call.kind.name.lower()}")(call)
 
     def _ours(self, path: str) -> bool:
         return path.startswith(self.folder)
 
     def _open(self, call: Call) -> None:
-        if Path(call.path).is_dir() or call.path in self.unsafe_folders():
-            self.open[call.file] = call.path
-        elif self._ours(call.path):
+        if self._ours(call.path) and not Path(call.path).is_dir():
             if call.path not in self.files:
                 self.files[call.path] = _File()
                 self.unsafe_names.add(call.path)
-            self.open[call.file] = self.files[call.path]
-
-    def unsafe_folders(self) -> set[str]:
-        return {str(Path(name).parent) for name in self.files}
+            self.inodes[call.inode] = self.files[call.path]
 
     def _mkdir(self, call: Call) -> None:
         if self._ours(call.path):
             self.unsafe_names.add(call.path)
 
     def _write(self, call: Call) -> None:
-        file = self.open.get(call.file)
-        if isinstance(file, _File):
+        if call.inode in self.inodes:
+            file = self.inodes[call.inode]
             name = next(name for name, each in self.files.items() if each is file)
             if name.endswith("watermark"):
                 self._all_is_safe(f"{_short(name)} is written", but=file)
@@ -108,11 +78,10 @@ class _Held:
     _truncate = _write
 
     def _sync(self, call: Call) -> None:
-        synced = self.open.get(call.file)
-        if isinstance(synced, _File):
-            synced.waiting.clear()
-        elif synced is not None:
-            self.unsafe_names = {name for name in self.unsafe_names if str(Path(name).parent) != synced}
+        if call.inode in self.inodes:
+            self.inodes[call.inode].waiting.clear()
+        else:
+            self.unsafe_names = {name for name in self.unsafe_names if str(Path(name).parent) != call.path}
 
     def _rename(self, call: Call, *, keep: bool = False) -> None:
         if not self._ours(call.path):
@@ -136,11 +105,7 @@ class _Held:
         self.files.pop(call.path, None)
         self.unsafe_names.discard(call.path)
 
-    def _close(self, call: Call) -> None:
-        self.open.pop(call.file, None)
-
-    def _confirm(self, call: Call) -> None:
-        said = call.data.decode().strip()
+    def confirm(self, said: str) -> None:
         self._all_is_safe(said)
         self._names_are_safe(said)
 
@@ -158,74 +123,42 @@ def _short(path: str) -> str:
     return Path(path).name
 
 
-def violations(calls: Iterable[Call], folder: Path) -> list[str]:
-    """What the calls of a program that works in ``folder`` (empty at first) did too early, or not at all."""
+def violations(calls: Iterable[Call | str], folder: Path) -> list[str]:
+    """What a program did too early, or not at all, in ``folder``, empty at first; texts are what it confirmed."""
     held = _Held(f"{folder}{os.sep}")
     confirmed = 0
     for call in calls:
-        held.take(call)
-        confirmed += call.name == "confirm"
+        if isinstance(call, str):
+            held.confirm(call)
+            confirmed += 1
+        else:
+            held.take(call)
     assert confirmed, "nothing was confirmed: nothing has been held to anything"
     return held.found
 
 
-# strace
-
-TRACED = (
-    "openat,open,creat,mkdir,mkdirat,pwrite64,write,writev,pwritev,pwritev2,fdatasync,fsync,rename,renameat,renameat2,"
-    "link,linkat,unlink,unlinkat,ftruncate,close,dup,dup2,dup3"
-)
-"""The calls that are asked of strace."""
-
-_LINE = re.compile(r"(?P<pid>\d+) +(?P<name>\w+)\((?P<arguments>.*)\) += (?P<result>-?\d+)")
-_TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
-_SYNCS = {"fdatasync", "fsync"}
-_WRITES = {"write", "pwrite64"}
-_PATHS = {
-    "openat": "open", "open": "open", "creat": "open", "mkdir": "mkdir", "mkdirat": "mkdir", "rename": "rename",
-    "renameat": "rename", "renameat2": "rename", "link": "link", "linkat": "link", "unlink": "unlink",
-    "unlinkat": "unlink",
-}  # fmt: skip
+# programs of their own
 
 
-def parsed(trace: str) -> Iterator[Call]:
-    """The calls in what ``strace -f -xx -e trace=...`` has written, those of one process."""
-    for line in trace.splitlines():
-        match = _LINE.match(line)
-        assert match is not None or "resumed" not in line, f"two threads at once, which this does not read: {line}"
-        if match is not None and int(match["result"]) >= 0:
-            yield from _call(match["name"], match["arguments"], int(match["result"]))
+def confirmation(what: str) -> bytes:
+    """The line by which a program says that something is confirmed now."""
+    return f"confirmed {time.monotonic_ns()} {what}\n".encode()
 
 
-def _call(name: str, arguments: str, result: int) -> Iterator[Call]:
-    texts = [bytes.fromhex(text.replace("\\x", "")) for text in _TEXT.findall(arguments)]
-    if name in _PATHS:
-        path, to = (*(text.decode() for text in texts), "")[:2]
-        yield Call(_PATHS[name], result, path, to)
-        return
-    number = re.match(r"\d+", arguments)
-    assert number is not None, arguments
-    file = int(number[0])
-    if name in _WRITES:
-        data = texts[0]
-        confirms = file == 1 and data.startswith(CONFIRMED)
-        yield Call("confirm", data=data) if confirms else Call("write", file, data=data[:_SEEN], size=result)
-    elif name in _SYNCS:
-        yield Call("sync", file)
-    elif name == "ftruncate":
-        yield Call("truncate", file)
-    elif name == "close":
-        yield Call("close", file)
-    else:
-        raise AssertionError(f"{name} is not read by this: extend it")
+def confirmed(output: str, calls: Sequence[Call]) -> Iterator[Call | str]:
+    """The calls of a program, and between them what it said that it had confirmed."""
+    said = [(int(time), what) for time, what in re.findall(r"^confirmed (\d+) (.*)$", output, re.MULTILINE)]
+    timed: list[tuple[int, Call | str]] = [(call.end, call) for call in calls]
+    for _, each in sorted(timed + list(said), key=lambda each: each[0]):
+        yield each
 
 
 # os
 
 
-def recorded(patch: pytest.MonkeyPatch) -> list[Call]:
+def recorded(patch: pytest.MonkeyPatch) -> list[Call | str]:
     """The calls through the module ``os`` from now on, each of which is made as well."""
-    calls: list[Call] = []
+    calls: list[Call | str] = []
 
     def wrap(name: str, told: Callable[..., Call]) -> None:
         real = getattr(os, name)
@@ -237,14 +170,22 @@ def recorded(patch: pytest.MonkeyPatch) -> list[Call]:
 
         patch.setattr(os, name, wrapped)
 
-    wrap("open", lambda file, path, *_: Call("open", file, str(path)))
-    wrap("mkdir", lambda _, path, *__: Call("mkdir", path=str(path)))
-    wrap("pwrite", lambda size, file, data, *_: Call("write", file, data=bytes(data[:_SEEN]), size=size))
-    wrap("fdatasync", lambda _, file: Call("sync", file))
-    wrap("fsync", lambda _, file: Call("sync", file))
-    wrap("ftruncate", lambda _, file, *__: Call("truncate", file))
-    wrap("rename", lambda _, path, to: Call("rename", path=str(path), to=str(to)))
-    wrap("link", lambda _, path, to: Call("link", path=str(path), to=str(to)))
-    wrap("unlink", lambda _, path: Call("unlink", path=str(path)))
-    wrap("close", lambda _, file: Call("close", file))
+    def at(kind: Kind, file: int, size: int = 0, data: bytes = b"") -> Call:
+        return Call(kind, inode=os.fstat(file).st_ino, path=folders.get(file, ""), size=size, data=data)
+
+    folders: dict[int, str] = {}
+
+    def opened(file: int, path: Path, *_: object) -> Call:
+        folders[file] = str(path)
+        return Call(Kind.OPEN, path=str(path), inode=os.fstat(file).st_ino)
+
+    wrap("open", opened)
+    wrap("mkdir", lambda _, path, *__: Call(Kind.MKDIR, path=str(path)))
+    wrap("pwrite", lambda size, file, data, *_: at(Kind.WRITE, file, size, bytes(data)))
+    wrap("fdatasync", lambda _, file: at(Kind.SYNC, file))
+    wrap("fsync", lambda _, file: at(Kind.SYNC, file))
+    wrap("ftruncate", lambda _, file, size: at(Kind.TRUNCATE, file, size))
+    wrap("rename", lambda _, path, to: Call(Kind.RENAME, path=str(path), to=str(to)))
+    wrap("link", lambda _, path, to: Call(Kind.LINK, path=str(path), to=str(to)))
+    wrap("unlink", lambda _, path: Call(Kind.UNLINK, path=str(path)))
     return calls

@@ -1,7 +1,7 @@
-"""A TCP relay that adds a round trip and limits the bandwidth, in a process of its own.
+"""A TCP relay that delays, throttles, holds, cuts and refuses connections, in a process of its own.
 
-``python -m model_tests.reality.relay PORT`` relays a free port to ``PORT`` of this machine until its input ends.  It
-writes its port and then, for each line of its input, which is a JSON object, the bytes that were relayed so far.
+``python -m ackfsm.driving.live.faults.relay PORT`` relays a free port to ``PORT`` of this machine until its input ends.
+It writes its port and then, for each line of its input, which is a JSON object, the bytes that were relayed so far.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import enum
 import json
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -20,16 +22,29 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
-__all__ = ["Bytes", "Line", "Relay", "relay"]
+from ackfsm.terms import HostError
+
+__all__ = ["Bytes", "Line", "Relay", "Way", "relay"]
 
 _READ: Final = 65_536
 _SEGMENT: Final = 1460
 """Bytes that occupy a limited line at once, as a packet of Ethernet does."""
-_HELD: Final = 32 * 2**20
-"""Bytes that one direction holds at most; nothing more is read then."""
+_KEPT: Final = 32 * 2**20
+"""Bytes that one direction keeps at most; nothing more is read then."""
 _EARLY: Final = 0.00005
 """Seconds before a chunk is due at which the relay stops sleeping: about what the kernel wakes it up too late."""
 _PR_SET_TIMERSLACK: Final = 29
+_RESET: Final = struct.pack("ii", 1, 0)
+"""The option of a socket whose close is a RST, and throws away what was not sent."""
+
+
+class Way(enum.Enum):
+    """A direction of all connections of a relay."""
+
+    UP = "up"
+    """From the clients to the broker."""
+    DOWN = "down"
+    """From the broker to the clients."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,34 +85,60 @@ class Line:
 
 
 class Relay:
-    """A relay that runs; clients connect to ``port``."""
+    """A relay that runs; clients connect to ``port``.  It ends with the process that made it, even a killed one."""
 
     def __init__(self, target: int) -> None:
-        command = [sys.executable, "-m", "model_tests.reality.relay", str(target)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        command = [sys.executable, "-m", __name__, str(target)]
+        self._process = subprocess.Popen(  # noqa: S603 - this module
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        if self._process.stdin is None or self._process.stdout is None:
+            raise HostError("a process got no pipes")
+        self._input, self._output = self._process.stdin, self._process.stdout
         self.port = int(self._answer()["port"])
 
     def shape(self, rtt: float = 0.0, bandwidth: float | None = None) -> None:
-        """Let connections made from now on have this round trip, in seconds, and this bandwidth each way, in bit/s."""
+        """Let what comes from now on have this round trip, in seconds, and this bandwidth each way, in bit/s."""
         self._ask({"rtt": rtt, "bandwidth": bandwidth})
+
+    def cut(self) -> int:
+        """End all connections by a RST to both sides, with what is under way; returns how many there were."""
+        return self._ask({"cut": True})["cut"]
+
+    def refuse(self) -> None:
+        """Refuse new connections from now on; those that are there stay."""
+        self._ask({"refuse": True})
+
+    def blackhole(self, *ways: Way) -> None:
+        """Let nothing through these ways from now on, an end neither, while the connections stay.
+
+        As TCP sends again what was lost, :meth:`heal` lets through what was held.  A :meth:`cut` throws it away.
+        """
+        self._ask({"held": [way.value for way in ways]})
+
+    def heal(self) -> None:
+        """Accept connections again, and let everything through; the shape stays."""
+        self._ask({"refuse": False, "held": []})
 
     def relayed(self) -> Bytes:
         """What was relayed so far."""
-        return Bytes(**self._ask({}))
+        answer = self._ask({})
+        return Bytes(answer["up"], answer["down"])
 
     def close(self) -> None:
         """End the relay and, with it, its connections."""
         self._process.communicate(timeout=10)
 
-    def _ask(self, question: dict[str, float | None]) -> dict[str, int]:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
+    def _ask(self, question: dict[str, Any]) -> dict[str, int]:
+        self._input.write(json.dumps(question) + "\n")
+        self._input.flush()
         return self._answer()
 
     def _answer(self) -> dict[str, int]:
-        assert self._process.stdout is not None
-        answer: dict[str, int] = json.loads(self._process.stdout.readline())
+        line = self._output.readline()
+        if not line:
+            raise HostError("the relay has ended by itself; what it wrote to the standard error says why")
+        answer: dict[str, int] = json.loads(line)
         return answer
 
 
@@ -118,23 +159,23 @@ class _Direction:
         self.source, self.target, self.line = source, target, line
         self.relayed = 0
         self._waiting: deque[tuple[float, memoryview]] = deque()
-        self._held = 0
-        self.ended = self.blocked = False
+        self._kept = 0
+        self.ended = self.blocked = self.held = False
 
     @property
     def reads(self) -> bool:
         """Whether more may come in."""
-        return not self.ended and self._held < _HELD
+        return not self.ended and self._kept < _KEPT
 
     @property
     def over(self) -> bool:
         """Whether all has gone out, and nothing comes any more."""
-        return self.ended and not self._waiting
+        return self.ended and not self._waiting and not self.held
 
     @property
     def due(self) -> float | None:
-        """When the next bytes leave; ``None``: there are none, or the receiver takes none."""
-        return self._waiting[0][0] if self._waiting and not self.blocked else None
+        """When the next bytes leave; ``None``: there are none, or they are held, or the receiver takes none."""
+        return self._waiting[0][0] if self._waiting and not self.blocked and not self.held else None
 
     def read(self) -> None:
         """Take in what has come."""
@@ -147,13 +188,13 @@ class _Direction:
         now = time.monotonic()
         self.ended = not data
         self.relayed += len(data)
-        self._held += len(data)
+        self._kept += len(data)
         self._waiting.extend((due, memoryview(part)) for due, part in self.line.carry(data, now))
 
     def write(self, now: float) -> None:
         """Let out what is due."""
         self.blocked = False
-        while self._waiting and self._waiting[0][0] <= now:
+        while self._waiting and self._waiting[0][0] <= now and not self.held:
             due, part = self._waiting.popleft()
             try:
                 sent = self.target.send(part)
@@ -163,7 +204,7 @@ class _Direction:
                 self.ended = True
                 self._waiting.clear()
                 return
-            self._held -= sent
+            self._kept -= sent
             if sent < len(part):
                 self._waiting.appendleft((due, part[sent:]))
                 self.blocked = True
@@ -177,6 +218,8 @@ class _Server:
         self._target = target
         self._delay = 0.0
         self._bandwidth: float | None = None
+        self._ways: list[str] = []
+        self._listens = True
         self._pairs: list[tuple[_Direction, _Direction]] = []
         self._gone = Bytes(0, 0)
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -206,7 +249,11 @@ class _Server:
 
     def _waited(self) -> tuple[list[Any], list[Any]]:
         directions = self._directions()
-        reads = [self._listener, sys.stdin, *(each.source for each in directions if each.reads)]
+        reads = [
+            sys.stdin,
+            *([self._listener] if self._listens else []),
+            *(each.source for each in directions if each.reads),
+        ]
         writes = [each.target for each in directions if each.blocked]
         dues = [due for each in directions if (due := each.due) is not None]
         patience = max(0.0, min(dues) - time.monotonic() - _EARLY) if dues else None
@@ -217,10 +264,15 @@ class _Server:
     def _end_pairs(self) -> None:
         """Once a side has ended and was told all, end the connections of both."""
         for pair in [pair for pair in self._pairs if any(direction.over for direction in pair)]:
-            self._pairs.remove(pair)
-            self._gone += Bytes(*(direction.relayed for direction in pair))
-            for direction in pair:
-                direction.source.close()
+            self._end(pair)
+
+    def _end(self, pair: tuple[_Direction, _Direction], *, reset: bool = False) -> None:
+        self._pairs.remove(pair)
+        self._gone += Bytes(*(direction.relayed for direction in pair))
+        for direction in pair:
+            if reset:
+                direction.source.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            direction.source.close()
 
     def _accept(self) -> None:
         client, _ = self._listener.accept()
@@ -234,19 +286,47 @@ class _Server:
             each.settimeout(0)
         up, down = (Line(self._delay, self._bandwidth) for _ in range(2))
         self._pairs.append((_Direction(client, broker, up), _Direction(broker, client, down)))
+        self._hold()
+
+    def _hold(self) -> None:
+        for up, down in self._pairs:
+            up.held, down.held = (way.value in self._ways for way in (Way.UP, Way.DOWN))
 
     def _obey(self) -> bool:
         """Follow one line of the input, if it has not ended."""
         line = sys.stdin.readline()
         if not line:
             return False
-        if command := json.loads(line):
-            self._delay, self._bandwidth = command["rtt"] / 2, command["bandwidth"]
+        command = json.loads(line)
+        cut = len(self._pairs) if "cut" in command else 0
+        if cut:
+            for pair in list(self._pairs):
+                self._end(pair, reset=True)
+        if "rtt" in command:
+            self._shape(command["rtt"] / 2, command["bandwidth"])
+        if "refuse" in command:
+            self._listen(not command["refuse"])
+        if "held" in command:
+            self._ways = command["held"]
+            self._hold()
         total = self._gone
         for up, down in self._pairs:
             total += Bytes(up.relayed, down.relayed)
-        _say(dataclasses.asdict(total))
+        _say({**dataclasses.asdict(total), "cut": cut})
         return True
+
+    def _shape(self, delay: float, bandwidth: float | None) -> None:
+        self._delay, self._bandwidth = delay, bandwidth
+        for direction in self._directions():
+            direction.line.delay, direction.line.bandwidth = delay, bandwidth
+
+    def _listen(self, listens: bool) -> None:  # noqa: FBT001 - as it is set
+        """Keep the port in any case: a socket that was shut down refuses, and may listen again."""
+        if self._listens and not listens:
+            self._listener.shutdown(socket.SHUT_RD)
+        elif listens and not self._listens:
+            self._listener.listen()
+        self._listens = listens
 
 
 def _say(answer: dict[str, int]) -> None:
