@@ -252,15 +252,15 @@ class _Run:
 
     # Consuming
 
-    def receive(self, who: int) -> tuple[_Client, Delivery] | None:
-        client = self.consumer(who)
+    def receive(self, who: int, wait: float | None = None) -> tuple[_Client, Delivery] | None:
+        client, wait = self.consumer(who), self.wait if wait is None else wait
         try:
-            delivery = self.adapter.receive(client.name, QUEUE, self.wait)
+            delivery = self.adapter.receive(client.name, QUEUE, wait)
         except _GONE as error:
             self.gone(client, error)
             client = self.consumer(who)
             try:
-                delivery = self.adapter.receive(client.name, QUEUE, self.wait)
+                delivery = self.adapter.receive(client.name, QUEUE, wait)
             except _GONE as again:
                 raise _OpenError(f"{client.name}, which is new, was told: {_why(again)}") from None
         if delivery is None:
@@ -296,9 +296,9 @@ class _Run:
         except _GONE as error:
             self.gone(client, error)
 
-    def take(self, who: int) -> tuple[_Client, str] | None:
+    def take(self, who: int, wait: float | None = None) -> tuple[_Client, str] | None:
         """Receive one and be done with it."""
-        got = self.receive(who)
+        got = self.receive(who, wait)
         if got is None:
             return None
         client, delivery = got
@@ -399,8 +399,16 @@ class _Run:
         except _GONE as error:
             self.gone(client, error)
 
+    def finished(self, client: _Client) -> bool:
+        """The listener of ``client`` is done with all that it was called with; whether ``client`` is there still."""
+        for who in [who for who, each in self.consumers.items() if self.listens and each is client]:
+            while client in self.clients() and (got := self.take(who, 0.0)) is not None:
+                self.settle(*got)
+                self.returned(*got)
+        return client in self.clients()
+
     def close(self, client: _Client | None) -> None:
-        if client is None:
+        if client is None or not self.finished(client):
             return
         self.recorder.add(client.name, Event.CLOSE, transaction=client.transaction)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from types import MappingProxyType
@@ -30,10 +30,11 @@ from ackfsm.driving.live.clients.client import (
     Client,
     ClientClosedError,
     ClientDownError,
+    ClientRefusedError,
     ClientTimeoutError,
 )
-from ackfsm.driving.live.clients.drivers import Driver
-from ackfsm.driving.live.faults import Relay
+from ackfsm.driving.live.clients.modes import Driven
+from ackfsm.driving.live.faults.relay import Relay
 from ackfsm.terms import Consumption, Fault, HostError
 
 __all__ = ["LiveAdapter"]
@@ -49,7 +50,7 @@ _MOMENT: Final = 0.0004
 _SETTLES: Final = 2.0
 """Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
 _OF_BROKER: Final[Mapping[Fault, Callable[[LiveBroker], None]]] = MappingProxyType(
-    {Fault.BROKER_KILL: LiveBroker.kill, Fault.BROKER_STOP: LiveBroker.stop}
+    {Fault.BROKER_KILL: LiveBroker.kill}
 )
 
 
@@ -69,12 +70,14 @@ class LiveAdapter(Adapter):
     operating system or network: a signal to a process, or the end of a connection.
     """
 
-    def __init__(self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, *, kind: str = "") -> None:
-        """Of a broker, which is started with the first run; ``folder`` is for the logs and lines of the clients."""
-        self._broker, self._driver, self._claims, self._kind = broker, driver, claims, kind
+    def __init__(  # noqa: PLR0913 - by name
+        self, broker: LiveBroker, driven: Driven, command: Sequence[str], claims: Claims, folder: Path, *, kind: str = ""
+    ) -> None:
+        """Of a broker that runs; ``folder`` is for the logs and lines of the clients."""
+        self._broker, self._driven, self._command, self._claims, self._kind = broker, driven, command, claims, kind
         self._folder = folder
         self._runs = self._made = 0
-        self._up = False
+        self._up = True
         self._mode: Mode | None = None
         self._clients: dict[str, _Worker] = {}
         self._consuming: set[str] = set()
@@ -97,13 +100,15 @@ class LiveAdapter(Adapter):
         self._broker.declare(self._queue, self._kind)
 
     def end(self) -> None:
-        """End all clients and the broker."""
+        """End all clients; the broker runs on."""
+        if not self._up:
+            self.restart()
         with contextlib.ExitStack() as stack:
-            stack.callback(self._broker.kill)
             for worker in [*self._clients.values(), *self._idle]:
                 stack.callback(worker.relay.close)
                 stack.callback(worker.client.kill)
-        self._up = False
+        self._clients.clear()
+        self._idle.clear()
 
     # Calls
 
@@ -155,7 +160,7 @@ class LiveAdapter(Adapter):
 
     def close(self, client: str) -> None:
         """Close the session; the connection goes with the client."""
-        self._call(client, "close", session=_SESSION)
+        self._call(client, "close")
         self._release(client)
 
     def depth(self, queue: str) -> Depth:
@@ -217,15 +222,15 @@ class LiveAdapter(Adapter):
         self._made += 1
         name = f"client-{self._made}"
         self._folder.mkdir(parents=True, exist_ok=True)
-        client = Client(name, self._driver.command(), self._folder / f"{name}.log")
-        return _Worker(client, Relay(self._broker.ports[self._driver.protocol]))
+        client = Client(name, self._command, self._folder / f"{name}.log")
+        return _Worker(client, Relay(self._broker.ports[self._driven.protocol]))
 
     def _connect(self, worker: _Worker) -> None:
         name = worker.client.name
         if worker.opened:
             worker.client.call("reopen", within=_CALL)
         else:
-            configuration = {"profile": self._claims.profile}
+            configuration = {"profile": self._claims.profile, **self._claims.settings}
             worker.client.call(
                 "open",
                 within=_CALL,
@@ -234,7 +239,7 @@ class LiveAdapter(Adapter):
                 process=name,
                 history=str(self._folder / f"{name}.jsonl"),
                 header={"config": configuration},
-                settings=dict(self._driver.settings),
+                settings=dict(self._driven.open),
             )
             worker.opened = True
         worker.client.call("session", within=_CALL, session=_SESSION, ack_mode=self._running().ack_mode.value)
@@ -284,7 +289,7 @@ class LiveAdapter(Adapter):
             if not worker.client.alive:
                 worker.relay.close()
                 return
-        except ClientTimeoutError:
+        except (ClientTimeoutError, ClientRefusedError):
             worker.client.kill()
             worker.relay.close()
             return
