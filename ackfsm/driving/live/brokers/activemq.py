@@ -1,0 +1,50 @@
+"""ActiveMQ Classic, of the system's package: OpenWire and STOMP, over KahaDB."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from ackfsm.driving.live import java
+from ackfsm.driving.live.brokers.broker import LiveBroker, program
+
+__all__ = ["JARS", "ActiveMq"]
+
+JARS: Final = Path("/usr/share/activemq/lib")
+"""The broker and its own client."""
+_BROKER: Final = JARS / "activemq-broker.jar"
+
+
+class ActiveMq(LiveBroker):
+    """ActiveMQ Classic, embedded in a program of ours."""
+
+    name = "activemq"
+    profile = "activemq"
+    dead_letters = "ActiveMQ.DLQ"
+    SETTINGS = (
+        "persistJMSRedelivered",
+        "processNonPersistent",
+        "journalDiskSyncStrategy",
+        "journalDiskSyncInterval",
+        "concurrentStoreAndDispatchQueues",
+    )
+    PORTS = ("openwire", "stomp")
+
+    @classmethod
+    def lacks(cls) -> str:
+        """What is missing on this machine to start the broker, and how that is had; empty if nothing is."""
+        if not _BROKER.exists():
+            return "there is no ActiveMQ; install it with: apt-get install activemq"
+        return java.lacks()
+
+    @property
+    def version(self) -> str:
+        """The vendor's."""
+        return _BROKER.resolve().stem.rpartition("-")[2]
+
+    def _command(self) -> Sequence[str]:
+        classes = java.compiled([program("Asked.java"), program("ActiveMqServer.java")], [JARS])
+        ports = map(str, (*self.ports.values(), *self._more_ports))
+        words = [f"{name}={value}" for name, value in self.vendor_settings.items()]
+        return ["java", *self._jvm, "-cp", classes, "ActiveMqServer", str(self.folder / "kahadb"), *ports, *words]

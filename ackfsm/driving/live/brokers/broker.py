@@ -1,0 +1,199 @@
+"""What a broker of others is to us: a child that is started, asked, broken and started again."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import os
+import signal
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, Self
+
+from ackfsm import tables
+from ackfsm.driving.live import java
+from ackfsm.driving.live.processes import Group, free_ports, listens, until
+from ackfsm.terms import HostError, InputError
+
+__all__ = ["Depth", "LiveBroker", "program"]
+
+_STARTS: Final = 120.0
+"""Seconds: on a busy machine a JVM that starts in two may take twenty."""
+_STOPS: Final = 30.0
+_ANSWERS: Final = 15.0
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Depth:
+    """How many messages a queue has: to be delivered, and held by consumers that have not acknowledged them."""
+
+    ready: int
+    unacknowledged: int
+
+
+class LiveBroker(abc.ABC):
+    """A broker that keeps all its files in ``folder`` and serves clients of this machine alone.
+
+    ``settings`` are by the vendor's names, as a profile of the tables has them, and of those that ``SETTINGS`` lists.
+    What ``environment`` adds reaches the broker's processes.  A block ``with`` starts the broker, and kills it at the end.
+    """
+
+    name: ClassVar[str]
+    profile: ClassVar[str]
+    """Of the tables; clients of another protocol may have another."""
+    dead_letters: ClassVar[str]
+    """The queue of messages that have used up their attempts."""
+    KINDS: ClassVar[Sequence[str]] = ("", "topic")
+    """Of destinations that can be declared; the first is the default."""
+    SETTINGS: ClassVar[Sequence[str]]
+    PORTS: ClassVar[Sequence[str]]
+    """The protocols that are served at each port."""
+    MORE_PORTS: ClassVar[int] = 1
+    """That clients do not use; the first is that at which we ask the broker."""
+
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str] = _NOTHING,
+        *,
+        environment: Mapping[str, str] = _NOTHING,
+        jvm: Sequence[str] = java.OPTIONS,
+    ) -> None:
+        if strange := sorted(set(settings) - set(self.SETTINGS)):
+            raise InputError(f"{self.name} is not started with {strange[0]}; set one of {', '.join(self.SETTINGS)}")
+        if lack := self.lacks():
+            raise java.UnavailableError(lack)
+        self.folder = folder.resolve()
+        self.vendor_settings = MappingProxyType(dict(settings))
+        self._environment, self._jvm = environment, tuple(jvm)
+        numbers = free_ports(len(self.PORTS) + self.MORE_PORTS)
+        served = zip(self.PORTS, numbers, strict=False)
+        self.ports: Mapping[str, int] = MappingProxyType(
+            {protocol: number for protocols, number in served for protocol in protocols.split()}
+        )
+        """Where clients are served, by protocol: amqp (0-8 to 0-10), amqp1, core, openwire, stomp."""
+        self._more_ports = numbers[len(self.PORTS) :]
+        self._group: Group | None = None
+
+    @classmethod
+    @abc.abstractmethod
+    def lacks(cls) -> str:
+        """What is missing on this machine to start the broker, and how that is had; empty if nothing is."""
+
+    @property
+    @abc.abstractmethod
+    def version(self) -> str:
+        """The vendor's."""
+
+    @abc.abstractmethod
+    def _command(self) -> Sequence[str]:
+        """What to run; the files that the program reads are written before."""
+
+    def start(self) -> None:
+        """Start over what is in the folder; returns when clients are served."""
+        if self._group is not None:
+            raise InputError(f"{self.name} runs already; stop or kill it first")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        group = Group(self._command(), self.folder, self.folder / "output", self._variables())
+        self._group = group
+        try:
+            until(lambda: not group.runs or self._serves(), f"{self.name} serves clients", _STARTS)
+        except HostError:
+            self.kill()
+            raise
+        if not group.runs:
+            self.kill()
+            raise HostError(f"{self.name} ended as it started: {group.last_words}")
+
+    def stop(self) -> None:
+        """Shut the broker down as its vendor does, and wait for its end."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kill the broker with all that it started (SIGKILL), and wait until its ports are free."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """Stop all processes of the broker (SIGSTOP): connections stay, and nothing is answered."""
+        self._running().signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the processes of the broker go on (SIGCONT)."""
+        self._running().signal(signal.SIGCONT)
+
+    def declare(self, queue: str, kind: str = "") -> None:
+        """Make a durable queue, or the destination of one of ``KINDS``; what is there already stays."""
+        if kind not in self.KINDS:
+            raise InputError(f"{self.name} has no {kind!r}; declare one of {', '.join(filter(None, self.KINDS))}")
+        self._declare(queue, kind)
+
+    def _declare(self, queue: str, kind: str) -> None:
+        self._asked(f"{kind or 'queue'} {queue}")
+
+    def remove(self, queue: str) -> None:
+        """Remove a queue with its messages."""
+        self._asked(f"remove {queue}")
+
+    def depth(self, queue: str) -> Depth:
+        """What a queue has now, by the broker's own count."""
+        ready, unacknowledged = self._asked(f"depth {queue}").split()
+        return Depth(int(ready), int(unacknowledged))
+
+    def settings(self, kind: str = "") -> Mapping[str, Any]:
+        """The settings of the profile that the vendor's settings, and the kind of a queue, are."""
+        specification = tables.load()
+        named = specification.profiles[specification.profile_of(self.profile)]
+        words = {**self._of_kind(kind), **self.vendor_settings}
+        return specification.given(self.profile, {name: word for name, word in words.items() if named.vendor_alias(name)})
+
+    def _of_kind(self, kind: str) -> Mapping[str, str]:
+        """The vendor's settings that are a kind of queue."""
+        del kind
+        return _NOTHING
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
+    def _end(self, number: signal.Signals) -> None:
+        group, self._group = self._group, None
+        if group is not None:
+            group.end(number, _STOPS)
+            ports = {*self.ports.values(), *self._more_ports}
+            until(lambda: not any(map(listens, ports)), f"the ports of {self.name} are free")
+
+    def _running(self) -> Group:
+        if self._group is None:
+            raise InputError(f"{self.name} does not run; start it first")
+        return self._group
+
+    def _variables(self) -> Mapping[str, str]:
+        return {**os.environ, **self._environment}
+
+    def _serves(self) -> bool:
+        """Whether clients are served, which may be some time after the ports are open."""
+        try:
+            return self._asked("serves") == "true" and all(map(listens, self.ports.values()))
+        except (OSError, HostError):
+            return False
+
+    def _asked(self, line: str) -> str:
+        """The answer to a line, by a program of ours in the broker's process."""
+        with socket.create_connection(("127.0.0.1", self._more_ports[0]), _ANSWERS) as connection:
+            connection.sendall(line.encode() + b"\n")
+            with connection.makefile(encoding="utf-8") as answers:
+                answer = answers.readline().strip()
+        if not answer or answer.startswith("error"):
+            raise HostError(f"{self.name} does not do {line!r}: {answer or 'it hung up'}")
+        return answer
+
+
+def program(name: str) -> Path:
+    """A program of ours that a broker runs."""
+    return Path(__file__).parent / "programs" / name

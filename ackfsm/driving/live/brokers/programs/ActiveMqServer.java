@@ -1,0 +1,68 @@
+import java.io.File;
+import org.apache.activemq.broker.BrokerService;
+import org.apache.activemq.broker.region.Destination;
+import org.apache.activemq.broker.region.DestinationStatistics;
+import org.apache.activemq.broker.region.policy.PolicyEntry;
+import org.apache.activemq.broker.region.policy.PolicyMap;
+import org.apache.activemq.broker.region.policy.SharedDeadLetterStrategy;
+import org.apache.activemq.command.ActiveMQDestination;
+import org.apache.activemq.command.ActiveMQQueue;
+import org.apache.activemq.command.ActiveMQTopic;
+import org.apache.activemq.store.kahadb.KahaDBPersistenceAdapter;
+import org.apache.activemq.util.IntrospectionSupport;
+
+/** ActiveMQ over KahaDB, asked by lines at a port. Arguments: folder, ports of OpenWire, STOMP and lines, NAME=VALUE. */
+public final class ActiveMqServer {
+    public static void main(String[] args) throws Exception {
+        KahaDBPersistenceAdapter store = new KahaDBPersistenceAdapter();
+        store.setDirectory(new File(args[0]));
+        SharedDeadLetterStrategy deadLetters = new SharedDeadLetterStrategy();
+        PolicyEntry policy = new PolicyEntry();
+        policy.setDeadLetterStrategy(deadLetters);
+        BrokerService broker = new BrokerService();
+        broker.setPersistenceAdapter(store);
+        for (int i = 4; i < args.length; i++) {
+            set(args[i].split("=", 2), store, policy, deadLetters, broker);
+        }
+        PolicyMap policies = new PolicyMap();
+        policies.setDefaultEntry(policy);
+        broker.setDestinationPolicy(policies);
+        broker.setUseJmx(false);
+        broker.addConnector("tcp://127.0.0.1:" + args[1]);
+        broker.addConnector("stomp://127.0.0.1:" + args[2]);
+        broker.start();
+        broker.waitUntilStarted();
+        Asked.listen(Integer.parseInt(args[3]), words -> answer(broker, words));
+    }
+
+    private static void set(String[] setting, Object... places) {
+        for (Object place : places) {
+            if (IntrospectionSupport.setProperty(place, setting[0], setting[1])) {
+                return;
+            }
+        }
+        throw new IllegalArgumentException("nothing has " + setting[0]);
+    }
+
+    private static String answer(BrokerService broker, String[] words) throws Exception {
+        switch (words[0]) {
+            case "serves":
+                return String.valueOf(broker.isStarted());
+            case "queue":
+                broker.getDestination(new ActiveMQQueue(words[1]));
+                return "done";
+            case "topic":
+                broker.getDestination(new ActiveMQTopic(words[1]));
+                return "done";
+            case "remove":
+                broker.removeDestination(new ActiveMQQueue(words[1]));
+                return "done";
+            case "depth":
+                DestinationStatistics counts = broker.getDestination(new ActiveMQQueue(words[1])).getDestinationStatistics();
+                long held = counts.getInflight().getCount();
+                return (counts.getMessages().getCount() - held) + " " + held;
+            default:
+                throw new IllegalArgumentException(words[0]);
+        }
+    }
+}

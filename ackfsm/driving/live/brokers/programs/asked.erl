@@ -1,0 +1,63 @@
+%% Answers lines at a port, inside RabbitMQ: a script of expressions, which the Erlang machine evaluates as it starts.
+Name = fun(Queue) -> {resource, <<"/">>, queue, Queue} end,
+Argument = fun(Text) ->
+    [Key, Value] = binary:split(Text, <<"=">>),
+    try {Key, signedint, binary_to_integer(Value)}
+    catch error:badarg ->
+        case Value of
+            <<"true">> -> {Key, bool, true};
+            <<"false">> -> {Key, bool, false};
+            _ -> {Key, longstr, Value}
+        end
+    end
+end,
+Count = fun(Queue, Query) ->
+    {ok, {_, Number}, _} = ra:local_query(amqqueue:get_pid(Queue), Query),
+    Number
+end,
+Depth = fun(Queue) ->
+    case amqqueue:get_type(Queue) of
+        rabbit_quorum_queue ->
+            Ready = Count(Queue, fun rabbit_fifo:query_messages_ready/1),
+            {Ready, Count(Queue, fun rabbit_fifo:query_messages_total/1) - Ready};
+        _ ->
+            [{_, Ready}, {_, Held}] = rabbit_amqqueue:info(Queue, [messages_ready, messages_unacknowledged]),
+            {Ready, Held}
+    end
+end,
+Answer = fun
+    ([<<"serves">>]) ->
+        atom_to_list(rabbit:is_running());
+    ([<<"queue">>, Queue | Arguments]) ->
+        Table = [Argument(Each) || Each <- Arguments],
+        {_, _} = rabbit_amqqueue:declare(Name(Queue), true, false, Table, none, <<"guest">>),
+        "done";
+    ([<<"remove">>, Queue]) ->
+        {ok, Found} = rabbit_amqqueue:lookup(Name(Queue)),
+        {ok, _} = rabbit_amqqueue:delete(Found, false, false, <<"guest">>),
+        "done";
+    ([<<"depth">>, Queue]) ->
+        {ok, Found} = rabbit_amqqueue:lookup(Name(Queue)),
+        {Ready, Held} = Depth(Found),
+        io_lib:format("~b ~b", [Ready, Held])
+end,
+Converse = fun Again(Socket) ->
+    case gen_tcp:recv(Socket, 0) of
+        {ok, Line} ->
+            Words = binary:split(string:trim(Line), <<" ">>, [global]),
+            Said = try Answer(Words) catch Kind:Why -> io_lib:format("error ~0p", [{Kind, Why}]) end,
+            gen_tcp:send(Socket, [Said, $\n]),
+            Again(Socket);
+        _ -> gen_tcp:close(Socket)
+    end
+end,
+Listen = fun() ->
+    Port = list_to_integer(os:getenv("ACKFSM_ASKED_PORT")),
+    {ok, Listener} = gen_tcp:listen(Port, [binary, {ip, {127, 0, 0, 1}}, {packet, line}, {active, false}, {reuseaddr, true}]),
+    (fun Again() ->
+        {ok, Socket} = gen_tcp:accept(Listener),
+        Converse(Socket),
+        Again()
+    end)()
+end,
+spawn(Listen).
