@@ -323,6 +323,8 @@ public final class RecordingConnectionFactory {
         private int consumers;
         private Delivery latest;
         private boolean closed;
+        /** Whether the last line said that the connection broke. */
+        private boolean broken;
 
         Session(Object real) throws Throwable {
             super(real);
@@ -439,17 +441,22 @@ public final class RecordingConnectionFactory {
         synchronized void closing(Throwable error) {
             if (!closed) {
                 closed = true;
-                line("close", "transaction", transaction, "error", error == null ? null : text(error));
+                if (!broken || error == null) {
+                    line("close", "transaction", transaction, "error", error == null ? null : text(error));
+                }
             }
         }
 
+        /** The library has lost the connection, and perhaps gets another one for the same session. */
         synchronized void broken(String error) {
-            if (!closed) {
+            if (!closed && !broken) {
                 line("close", "error", error);
+                broken = true;
             }
         }
 
         void line(String event, Object... namesAndValues) {
+            broken = false;
             List<Object> all = new ArrayList<>(List.of("session", name));
             Collections.addAll(all, namesAndValues);
             history.write(process, event, all.toArray());

@@ -77,7 +77,7 @@ final class Json {
         Map<String, Object> map = new LinkedHashMap<>();
         List<Object> list = new ArrayList<>();
         char end = first == '{' ? '}' : ']';
-        for (boolean more = next() != end || !goesOn(end); more; more = goesOn(end)) {
+        for (boolean more = next() != end || goesOn(end); more; more = goesOn(end)) {
             if (first == '[') {
                 list.add(value());
             } else {

@@ -25,9 +25,10 @@ final class Urls {
         for (Map.Entry<String, Object> each : known.entrySet()) {
             String place = "{" + each.getKey() + "}";
             String value = String.valueOf(each.getValue());
+            boolean unused = !failover && each.getKey().startsWith("failover.");
             if (url.contains(place)) {
                 url = url.replace(place, value);
-            } else {
+            } else if (!unused) {
                 String name = each.getKey().replaceFirst("^failover\\.", (String) client.get("failover_prefix"));
                 others.add(String.format((String) client.get("setting"), name, value));
             }
