@@ -27,6 +27,7 @@ import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -41,14 +42,16 @@ import java.util.regex.Pattern;
  * Copy this file into your project; it needs Java 11 and nothing else. It works by reflection, hence with javax.jms and with
  * jakarta.jms, and with every provider. What is recorded: send with its outcome (also by CompletionListener), delivery by
  * receive() and by MessageListener, acknowledge(), commit(), rollback(), recover(), close(), and connections that the provider
- * reports as broken (ExceptionListener).
+ * reports as broken (ExceptionListener), or replaces by itself (the failover listeners of Artemis, ActiveMQ and Qpid).
  *
  * Rules
  * <ul>
  * <li>Each message gets an id of its own in the property {@value #ID}; a message object that is sent again gets a new one,
  * unless its last send was in doubt. Consumers without this class see the property and nothing else.
- * <li>"processed" is written when a listener returns; after receive(), when the message is acknowledged, or when the session
- * goes on: next receive(), commit(), close(). A listener that throws writes "failed".
+ * <li>"processed" is written when a listener returns, or calls acknowledge() or commit(); after receive(), when the message is
+ * acknowledged, or when the session goes on: next receive(), commit(), close(). A listener that throws writes "failed"; so
+ * does an acknowledge() that says another outcome of AMQP 1.0 ({@value #OUTCOME}).
+ * <li>"close" is written when close() has returned: of a consumer with its name, of a session, of each session of a connection.
  * <li>acknowledge() covers the session where the mode is CLIENT_ACKNOWLEDGE, and its message in the modes of vendors.
  * "acknowledged" is written only with {@link Options#acknowledgeWaits}: most providers do not wait for the broker.
  * <li>An exception of send() is "in_doubt", or "rejected" where its class says that nothing was sent. An exception of commit()
@@ -61,10 +64,19 @@ import java.util.regex.Pattern;
 public final class RecordingConnectionFactory {
     /** The property that has the message's own id. */
     public static final String ID = "ackfsm_message";
+    /** The property of Qpid JMS by which acknowledge() says another outcome than accepted. */
+    public static final String OUTCOME = "JMS_AMQP_ACK_TYPE";
+
+    static final Path BOOT = Path.of("/proc/sys/kernel/random/boot_id");
 
     private static final Set<String> REFUSALS = Set.of("InvalidDestinationException", "InvalidDestinationRuntimeException",
         "JMSSecurityException", "MessageFormatException", "MessageNotWriteableException", "ResourceAllocationException");
+    private static final String[] OUTCOMES = {null, null, "rejected", "released", "modified", "undeliverable"};
     private static final int CLIENT_ACKNOWLEDGE = 2;
+    private static final int PERSISTENT = 2;
+    private static final Map<String, String> FAILOVER = Map.of("setFailoverListener", "FAILURE_DETECTED",
+        "addConnectionListener", "onConnectionInterrupted", "addTransportListener", "transportInterupted",
+        "setConnectionListener", "preFailover");
 
     private final History history;
     private final Options options;
@@ -78,6 +90,19 @@ public final class RecordingConnectionFactory {
         public boolean acknowledgeWaits;
         /** Whether send() returns only when the broker has answered; if not, it writes no outcome. */
         public boolean sendWaits = true;
+        /** The same of messages that are not persistent. */
+        public boolean nonPersistentSendWaits = true;
+        /** Whether a message keeps an id that it has; nobody may then send another message with that id. */
+        public boolean keepIds;
+        /** Who acts in a session, asked as it is made; null where all sessions are one process. */
+        public Supplier<String> processOfSession;
+        /** Called when a listener has returned, or thrown, and its lines are written. */
+        public Runnable listenerReturned = () -> {
+        };
+
+        boolean waits(int deliveryMode) {
+            return deliveryMode == PERSISTENT ? sendWaits : sendWaits && nonPersistentSendWaits;
+        }
     }
 
     private RecordingConnectionFactory(History history, String process, Options options) {
@@ -137,6 +162,18 @@ public final class RecordingConnectionFactory {
 
         Object call(Method method, Object[] args) throws Throwable {
             return invoked(method, real, args);
+        }
+
+        /** Call close(), and then tell of it. */
+        Object closed(Method method, Object[] args, java.util.function.Consumer<Throwable> told) throws Throwable {
+            try {
+                Object result = call(method, args);
+                told.accept(null);
+                return result;
+            } catch (Throwable error) {
+                told.accept(error);
+                throw error;
+            }
         }
     }
 
@@ -205,17 +242,34 @@ public final class RecordingConnectionFactory {
         }
 
         Object open() throws Throwable {
-            Method set = method(real, "setExceptionListener", 1);
+            listens(method(real, "setExceptionListener", 1), (proxy, method, args) -> {
+                sessions.forEach(each -> each.closing((Throwable) args[0]));
+                return listener == null ? null : invoked(method, listener, args);
+            });
+            for (Method method : real.getClass().getMethods()) {
+                String interrupted = FAILOVER.get(method.getName());
+                if (interrupted != null && method.getParameterCount() == 1) {
+                    listens(method, (proxy, told, args) -> {
+                        String what = told.getName().equals("failoverEvent") ? args[0].toString() : told.getName();
+                        if (what.equals(interrupted)) {
+                            sessions.forEach(each -> each.broken("the library connects again"));
+                        }
+                        return told.getReturnType() == boolean.class ? true : null;
+                    });
+                }
+            }
+            return proxy(real, this);
+        }
+
+        private void listens(Method set, InvocationHandler handler) throws Throwable {
             Class<?> face = set.getParameterTypes()[0];
             invoked(set, real, Proxy.newProxyInstance(face.getClassLoader(), new Class<?>[] {face}, (proxy, method, args) -> {
                 if (method.getDeclaringClass() == Object.class) {
                     return method.getName().equals("equals") ? (Object) (proxy == args[0])
                         : method.getName().equals("hashCode") ? (Object) System.identityHashCode(proxy) : "recording";
                 }
-                sessions.forEach(each -> each.closing((Throwable) args[0]));
-                return listener == null ? null : invoked(method, listener, args);
+                return handler.invoke(proxy, method, args);
             }));
-            return proxy(real, this);
         }
 
         @Override
@@ -227,8 +281,8 @@ public final class RecordingConnectionFactory {
                 case "getExceptionListener":
                     return listener;
                 case "close":
-                    sessions.forEach(each -> each.closing(null));
-                    return call(method, args);
+                    sessions.forEach(Session::resting);
+                    return closed(method, args, error -> sessions.forEach(each -> each.closing(error)));
                 default:
                     Object made = call(method, args);
                     if (!is(made, "Session")) {
@@ -247,6 +301,10 @@ public final class RecordingConnectionFactory {
         final String queue;
         final String transaction;
         boolean told;
+        /** Whether a listener works on it. */
+        boolean held;
+        /** Whether its session has started over since. */
+        boolean recovered;
 
         Delivery(String message, String queue, String transaction) {
             this.message = message;
@@ -257,15 +315,21 @@ public final class RecordingConnectionFactory {
 
     private final class Session extends Passing {
         final String name;
+        final String process;
         final boolean transacted;
         final int mode;
         private String transaction;
         private int transactions;
+        private int consumers;
         private Delivery latest;
         private boolean closed;
+        /** Whether the last line said that the connection broke. */
+        private boolean broken;
 
         Session(Object real) throws Throwable {
             super(real);
+            Supplier<String> of = options.processOfSession;
+            process = of == null ? RecordingConnectionFactory.this.process : of.get();
             name = process + "." + ProcessHandle.current().pid() + "." + SESSIONS.incrementAndGet();
             transacted = (Boolean) ask(real, "getTransacted");
             mode = (Integer) ask(real, "getAcknowledgeMode");
@@ -279,12 +343,12 @@ public final class RecordingConnectionFactory {
                 case "rollback":
                     return ending(method, args, "rollback", "rolled_back", null);
                 case "recover":
-                    done();
+                    startsOver();
                     line("recover");
                     return call(method, args);
                 case "close":
-                    closing(null);
-                    return call(method, args);
+                    resting();
+                    return closed(method, args, this::closing);
                 default:
                     Object made = call(method, args);
                     if (is(made, "MessageProducer")) {
@@ -295,7 +359,11 @@ public final class RecordingConnectionFactory {
         }
 
         private Object ending(Method method, Object[] args, String before, String after, String doubt) throws Throwable {
-            done();
+            if (doubt == null) {
+                startsOver();
+            } else {
+                done();
+            }
             String name = transaction;
             transaction = null;
             if (name == null) {
@@ -323,8 +391,8 @@ public final class RecordingConnectionFactory {
             return transaction;
         }
 
-        Delivery delivered(Object message, Object destination) throws Throwable {
-            done();
+        Delivery delivered(Object message, Object destination, String consumer) throws Throwable {
+            resting();
             Object id = ask(message, "getStringProperty", ID);
             if (id == null) {
                 throw new IllegalStateException("a message of " + queue(destination) + " has no property " + ID
@@ -335,16 +403,30 @@ public final class RecordingConnectionFactory {
                 count = ask(message, "getIntProperty", "JMSXDeliveryCount");
             }
             Delivery delivery = new Delivery((String) id, queue(destination), begun());
-            line("delivered", "message", delivery.message, "queue", delivery.queue, "transaction", delivery.transaction,
-                "redelivered", ask(message, "getJMSRedelivered"), "delivery_count", count);
+            line("delivered", "message", delivery.message, "queue", delivery.queue, "consumer", consumer,
+                "transaction", delivery.transaction, "redelivered", ask(message, "getJMSRedelivered"), "delivery_count", count);
             latest = delivery;
             return delivery;
         }
 
-        /** The session goes on, or acknowledges: the work on the message before is done. */
+        /** The session commits: the work on its last message is done. */
         void done() {
             if (latest != null) {
                 tell(latest, "processed", null);
+            }
+        }
+
+        /** The session goes on: the work on a message that was received is done, and a listener tells by itself. */
+        void resting() {
+            if (latest != null && !latest.held) {
+                done();
+            }
+        }
+
+        private void startsOver() {
+            resting();
+            if (latest != null) {
+                latest.recovered = true;
             }
         }
 
@@ -359,14 +441,22 @@ public final class RecordingConnectionFactory {
         synchronized void closing(Throwable error) {
             if (!closed) {
                 closed = true;
-                if (error == null) {
-                    done();
+                if (!broken || error == null) {
+                    line("close", "transaction", transaction, "error", error == null ? null : text(error));
                 }
-                line("close", "transaction", transaction, "error", error == null ? null : text(error));
+            }
+        }
+
+        /** The library has lost the connection, and perhaps gets another one for the same session. */
+        synchronized void broken(String error) {
+            if (!closed && !broken) {
+                line("close", "error", error);
+                broken = true;
             }
         }
 
         void line(String event, Object... namesAndValues) {
+            broken = false;
             List<Object> all = new ArrayList<>(List.of("session", name));
             Collections.addAll(all, namesAndValues);
             history.write(process, event, all.toArray());
@@ -409,20 +499,21 @@ public final class RecordingConnectionFactory {
             }
             String before = (String) ask(message, "getStringProperty", ID);
             boolean again = before != null && doubtful.remove(before);
-            String id = again ? before : UUID.randomUUID().toString();
-            if (!again) {
+            boolean kept = again || before != null && options.keepIds;
+            String id = kept ? before : UUID.randomUUID().toString();
+            if (!kept) {
                 setId(message, id);
             }
             Object[] about = {"message", id, "queue", queue(to)};
             boolean transacted = session.begun() != null;
             session.line(again ? "resend" : "send", "message", id, "queue", queue(to), "transaction", session.transaction,
-                "delivery_mode", mode.equals(2) ? "PERSISTENT" : "NON_PERSISTENT");
+                "delivery_mode", mode.equals(PERSISTENT) ? "PERSISTENT" : "NON_PERSISTENT");
             if (completion >= 0) {
                 args[completion] = completing(args[completion], id, about, transacted);
             }
             try {
                 Object result = call(method, args);
-                if (!transacted && completion < 0 && options.sendWaits) {
+                if (!transacted && completion < 0 && options.waits((Integer) mode)) {
                     session.line("confirmed", about);
                 }
                 return result;
@@ -447,7 +538,7 @@ public final class RecordingConnectionFactory {
         }
 
         private void unsure(Throwable error, String id, Object[] about) {
-            boolean refused = REFUSALS.contains(error.getClass().getSimpleName());
+            boolean refused = refused(error);
             List<Object> all = new ArrayList<>(Arrays.asList(about));
             Collections.addAll(all, "error", text(error));
             session.line(refused ? "rejected" : "in_doubt", all.toArray());
@@ -460,12 +551,14 @@ public final class RecordingConnectionFactory {
     private final class Consumer extends Passing {
         private final Session session;
         private final Object destination;
+        private final String name;
         private Object listener;
 
         Consumer(Object real, Session session, Object destination) {
             super(real);
             this.session = session;
             this.destination = destination;
+            name = session.name + ".c" + ++session.consumers;
         }
 
         @Override
@@ -473,17 +566,22 @@ public final class RecordingConnectionFactory {
             switch (method.getName()) {
                 case "receive":
                 case "receiveNoWait":
-                    session.done();
+                    session.resting();
                     Object message = call(method, args);
-                    return message == null ? null : handed(message, session.delivered(message, destination));
+                    return message == null ? null : handed(message, session.delivered(message, destination, name));
                 case "setMessageListener":
                     listener = args[0];
                     return call(method, new Object[] {listener == null ? null : listening(args[0])});
                 case "getMessageListener":
                     return listener;
                 case "close":
-                    session.done();
-                    return call(method, args);
+                    session.resting();
+                    String from = queue(destination);
+                    return closed(method, args, error -> {
+                        if (error == null) {
+                            session.line("close", "consumer", name, "queue", from);
+                        }
+                    });
                 default:
                     return call(method, args);
             }
@@ -493,24 +591,34 @@ public final class RecordingConnectionFactory {
             return proxy(message, new Message(message, session, delivery));
         }
 
+        private void returned(Delivery delivery) {
+            if (delivery.recovered) {
+                return; // it was given back meanwhile
+            }
+            session.tell(delivery, "processed", null);
+            if (!session.transacted && (session.mode == 1 || session.mode == 3)) {
+                session.line("acknowledge", "message", delivery.message, "queue", delivery.queue, "scope", "message");
+            }
+        }
+
         private Object listening(Object application) {
             Class<?> face = face(application, "MessageListener");
             return Proxy.newProxyInstance(face.getClassLoader(), new Class<?>[] {face}, (proxy, method, args) -> {
                 if (!method.getName().equals("onMessage")) {
                     return invoked(method, application, args);
                 }
-                Delivery delivery = session.delivered(args[0], destination);
+                Delivery delivery = session.delivered(args[0], destination, name);
+                delivery.held = true;
                 try {
                     invoked(method, application, handed(args[0], delivery));
+                    returned(delivery);
+                    return null;
                 } catch (Throwable error) {
                     session.tell(delivery, "failed", error);
                     throw error;
+                } finally {
+                    options.listenerReturned.run();
                 }
-                session.tell(delivery, "processed", null);
-                if (!session.transacted && (session.mode == 1 || session.mode == 3)) {
-                    session.line("acknowledge", "message", delivery.message, "queue", delivery.queue, "scope", "message");
-                }
-                return null;
             });
         }
     }
@@ -532,10 +640,15 @@ public final class RecordingConnectionFactory {
             if (!acknowledging) {
                 return call(method, args);
             }
-            session.tell(delivery, "processed", null);
             Object[] about = session.mode == CLIENT_ACKNOWLEDGE
                 ? new Object[] {"scope", "session"}
                 : new Object[] {"scope", "message", "message", delivery.message, "queue", delivery.queue};
+            boolean said = (Boolean) ask(real, "propertyExists", OUTCOME);
+            String outcome = said ? OUTCOMES[(Integer) ask(real, "getIntProperty", OUTCOME)] : null;
+            if (outcome != null) {
+                return settled(method, args, outcome);
+            }
+            session.tell(delivery, "processed", null);
             session.line("acknowledge", about);
             try {
                 Object result = call(method, args);
@@ -550,6 +663,20 @@ public final class RecordingConnectionFactory {
                 throw error;
             }
         }
+
+        /** Give the message back or up by {@code outcome}; in CLIENT_ACKNOWLEDGE all that the session has. */
+        private Object settled(Method method, Object[] args, String outcome) throws Throwable {
+            Object result = call(method, args);
+            delivery.told = true;
+            session.line("failed", "message", delivery.message, "queue", delivery.queue, "outcome", outcome,
+                "scope", session.mode == CLIENT_ACKNOWLEDGE ? "session" : null);
+            return result;
+        }
+    }
+
+    /** Whether an exception of send() says that nothing was sent. */
+    static boolean refused(Throwable error) {
+        return REFUSALS.contains(error.getClass().getSimpleName());
     }
 
     // Reflection
@@ -621,7 +748,7 @@ public final class RecordingConnectionFactory {
 
     /** Lines at the end of a file, each by one write, from nobody's buffer. */
     private static final class History implements Closeable {
-        private static final Pattern CLOCK = Pattern.compile("\"clock\":\\{\"offset\":(\\d+),\"boot\":\"([^\"]+)\"}");
+        private static final Pattern CLOCK = Pattern.compile("\"clock\": *\\{\"offset\": *(\\d+), *\"boot\": *\"([^\"]+)\"}");
 
         private final FileChannel channel;
         private final long offset;
@@ -663,8 +790,7 @@ public final class RecordingConnectionFactory {
 
         /** What tells this start of the machine from others, where the system says it; nanoTime() counts from it there. */
         private static String boot() throws IOException {
-            Path told = Path.of("/proc/sys/kernel/random/boot_id");
-            return Files.exists(told) ? Files.readString(told).trim() : UUID.randomUUID().toString();
+            return Files.exists(BOOT) ? Files.readString(BOOT).trim() : UUID.randomUUID().toString();
         }
 
         void write(String process, String event, Object... namesAndValues) {
