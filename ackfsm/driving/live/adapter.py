@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import MappingProxyType
@@ -33,7 +33,7 @@ from ackfsm.driving.live.clients.client import (
     ClientRefusedError,
     ClientTimeoutError,
 )
-from ackfsm.driving.live.clients.modes import Driven
+from ackfsm.driving.live.clients.drivers import Driver
 from ackfsm.driving.live.faults.relay import Relay
 from ackfsm.terms import Consumption, Fault, HostError
 
@@ -70,11 +70,10 @@ class LiveAdapter(Adapter):
     operating system or network: a signal to a process, or the end of a connection.
     """
 
-    def __init__(  # noqa: PLR0913 - by name
-        self, broker: LiveBroker, driven: Driven, command: Sequence[str], claims: Claims, folder: Path, *, kind: str = ""
-    ) -> None:
+    def __init__(self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, *, kind: str = "") -> None:
         """Of a broker that runs; ``folder`` is for the logs and lines of the clients."""
-        self._broker, self._driven, self._command, self._claims, self._kind = broker, driven, command, claims, kind
+        self._broker, self._driver, self._claims, self._kind = broker, driver, claims, kind
+        self._command = driver.command()
         self._folder = folder
         self._runs = self._made = 0
         self._up = True
@@ -223,7 +222,7 @@ class LiveAdapter(Adapter):
         name = f"client-{self._made}"
         self._folder.mkdir(parents=True, exist_ok=True)
         client = Client(name, self._command, self._folder / f"{name}.log")
-        return _Worker(client, Relay(self._broker.ports[self._driven.protocol]))
+        return _Worker(client, Relay(self._broker.ports[self._driver.protocol]))
 
     def _connect(self, worker: _Worker) -> None:
         name = worker.client.name
@@ -239,7 +238,7 @@ class LiveAdapter(Adapter):
                 process=name,
                 history=str(self._folder / f"{name}.jsonl"),
                 header={"config": configuration},
-                settings=dict(self._driven.open),
+                settings=dict(self._driver.settings),
             )
             worker.opened = True
         worker.client.call("session", within=_CALL, session=_SESSION, ack_mode=self._running().ack_mode.value)

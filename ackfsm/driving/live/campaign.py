@@ -1,0 +1,179 @@
+"""Lead a broker that is started here through every mode of every client, under every fault, and judge the runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from ackfsm.driving.conform import Claims, Limits, Operation, Report, Status, conform
+from ackfsm.driving.live.adapter import LiveAdapter
+from ackfsm.driving.live.brokers import BROKERS, LiveBroker
+from ackfsm.driving.live.clients.drivers import Driver, drivers
+from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
+from ackfsm.text import in_words, meant, quoted
+
+__all__ = ["LiveReport", "live"]
+
+_FAULTS: Final = frozenset(
+    {
+        Fault.BROKER_KILL,
+        Fault.PRODUCER_LINK_LOSS,
+        Fault.CONSUMER_LINK_LOSS,
+        Fault.PRODUCER_CRASH,
+        Fault.CONSUMER_CRASH,
+    }
+)
+_OPERATIONS: Final = frozenset({Operation.ACKNOWLEDGE, Operation.CLOSE, Operation.DURING})
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class LiveReport:
+    """What a broker did.
+
+    Attributes:
+        broker: its name.
+        version: the vendor's.
+        reports: one for each client and mode; the name of its claims is that of the client.
+        lacking: the clients that could not be had, with what is missing.
+        folder: what the broker and its clients wrote, and the histories of violations.
+    """
+
+    broker: str
+    version: str
+    reports: tuple[Report, ...]
+    lacking: Mapping[str, str]
+    folder: Path
+
+    @property
+    def verdict(self) -> Verdict:
+        """``invalid`` if one report is, ``unknown`` if one is or there is none, else ``valid``."""
+        had = {report.verdict for report in self.reports}
+        if Verdict.INVALID in had:
+            return Verdict.INVALID
+        return Verdict.VALID if had == {Verdict.VALID} else Verdict.UNKNOWN
+
+    def counts(self) -> Mapping[Status, int]:
+        """How many combinations of client, mode and fault there are of each status."""
+        return {status: sum(report.counts()[status] for report in self.reports) for status in Status}
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer of ``ackfsm live --json``."""
+        return {
+            "broker": self.broker,
+            "version": self.version,
+            "verdict": self.verdict.value,
+            "counts": {status.value: count for status, count in self.counts().items()},
+            "lacking": dict(self.lacking),
+            "folder": str(self.folder),
+            "clients": [report.as_json() for report in self.reports],
+        }
+
+
+def live(  # noqa: PLR0913 - by name
+    broker: str,
+    *,
+    folder: Path,
+    settings: Mapping[str, str],
+    kind: str = "",
+    clients: Collection[str] | None = None,
+    ack_modes: Collection[AckMode] | None = None,
+    consumptions: Collection[Consumption] | None = None,
+    delivery_modes: Collection[DeliveryMode] = (DeliveryMode.PERSISTENT,),
+    faults: Collection[Fault | None] | None = None,
+    limits: Limits,
+    progress: Progress = lambda _what, _done, _of: None,
+) -> LiveReport:
+    """Start ``broker``, and drive it by every client in every mode under every fault.
+
+    Args:
+        broker: one of :data:`ackfsm.driving.live.brokers.BROKERS`.
+        folder: what broker and clients write, made if there is none.
+        settings: of the broker, by the vendor's names.
+        kind: of the queues.
+        clients: only these, by name; by default all that the broker serves.
+        ack_modes: only these; by default all that the client has.
+        consumptions: only these; by default all that the client has.
+        delivery_modes: of the messages.
+        faults: only these, ``None`` among them for none; by default all.
+        limits: of each combination.
+        progress: called with what goes on, and with how many combinations of client and mode are done of how many.
+
+    Raises :class:`InputError` for a name that there is not, and where broker or the named client cannot be had.
+    """
+    if broker not in BROKERS:
+        raise InputError(f"there is no broker {quoted(broker)}{meant(broker, BROKERS)}; it is {in_words([*BROKERS], 'or')}")
+    found = [each for each in _asked(broker, clients)]
+    lacking = {each.client: why for each in found if (why := each.lacks())}
+    if clients is not None and lacking:
+        raise InputError(next(iter(lacking.values())))
+    cells = [
+        (driver, mode, consumption)
+        for driver in found
+        if driver.client not in lacking
+        for mode in driver.modes
+        if ack_modes is None or mode in ack_modes
+        for consumption in driver.consumptions
+        if consumptions is None or consumption in consumptions
+    ]
+    if not cells:
+        raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
+    reports = []
+    with BROKERS[broker](folder / "broker", settings) as running:
+        for number, (driver, mode, consumption) in enumerate(cells):
+            what = f"{driver.client} {mode} {consumption}"
+            progress(what, number, len(cells))
+            claims = _claims(running, driver, mode, consumption, delivery_modes, kind)
+            place = folder / f"{driver.client}-{mode}-{consumption}".lower().replace("_", "-")
+            adapter = LiveAdapter(running, driver, claims, place, kind=kind)
+            try:
+                reports.append(
+                    conform(
+                        adapter,
+                        limits=limits,
+                        faults=None if faults is None else [each for each in faults if each in {None, *claims.faults}],
+                        output=place,
+                        progress=lambda cell, _done, _of, at=(what, number): progress(
+                            f"{at[0]} {cell.rpartition('; ')[2]}", at[1], len(cells)
+                        ),
+                    )
+                )
+            finally:
+                adapter.end()
+        version = running.version
+    return LiveReport(broker=broker, version=version, reports=tuple(reports), lacking=lacking, folder=folder)
+
+
+def _asked(broker: str, clients: Collection[str] | None) -> Iterator[Driver]:
+    known = {each.client: each for each in drivers(broker)}
+    for name in known if clients is None else clients:
+        if name not in known:
+            raise InputError(f"{broker} has no client {quoted(name)}{meant(name, known)}; it has {in_words([*known])}")
+        yield known[name]
+
+
+def _claims(  # noqa: PLR0913, PLR0917 - what is driven
+    broker: LiveBroker,
+    driver: Driver,
+    mode: AckMode,
+    consumption: Consumption,
+    delivery_modes: Collection[DeliveryMode],
+    kind: str,
+) -> Claims:
+    transacted = mode is AckMode.SESSION_TRANSACTED
+    of_broker = broker.settings(kind) if driver.profile == broker.profile else {}
+    return Claims(
+        name=driver.client,
+        profile=driver.profile,
+        settings={**of_broker, **driver.configured(mode, consumption)},
+        ack_modes=(mode,),
+        delivery_modes=tuple(delivery_modes),
+        consumptions=(consumption,),
+        faults=_FAULTS | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
+        operations=_OPERATIONS
+        | ({Operation.COMMIT, Operation.ROLLBACK} if transacted else set())
+        | ({Operation.RECOVER} if driver.recovers and not transacted else set()),
+    )

@@ -1,0 +1,97 @@
+"""Every client with every broker that serves its protocol: how its process is started, and what is judged."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from ackfsm.driving.live.clients.client import python_worker
+from ackfsm.driving.live.clients.jms import LIBRARIES, JmsLibrary
+from ackfsm.driving.live.clients.modes import DRIVEN, Driven
+from ackfsm.terms import AckMode, Consumption
+
+__all__ = ["Driver", "drivers"]
+
+_JMS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
+    {
+        "activemq": ("activemq",),
+        "artemis": ("artemis", "qpid-jms"),
+        "broker-j": ("qpid-jms", "qpid"),
+    }
+)
+"""The libraries of JMS that a broker is driven with."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Driver:
+    """A client with a broker.
+
+    Attributes:
+        client: its name.
+        protocol: of the broker's port.
+        profile: of the tables, by which its runs are judged.
+        modes: those that the client has.
+        consumptions: those that it has.
+        recovers: whether its sessions recover.
+        settings: by the vendor's names, with which a connection is opened.
+        configured: the settings of the tables for a mode.
+        lacks: what is missing on this machine to run it, and how that is had; empty if nothing is.
+        command: what starts its process.
+    """
+
+    client: str
+    protocol: str
+    profile: str
+    modes: Sequence[AckMode]
+    consumptions: Sequence[Consumption]
+    recovers: bool
+    settings: Mapping[str, Any]
+    configured: Callable[[AckMode, Consumption], Mapping[str, Any]]
+    lacks: Callable[[], str]
+    command: Callable[[], Sequence[str]]
+
+
+def drivers(broker: str) -> Iterator[Driver]:
+    """Yield the clients of a broker."""
+    for name in _JMS.get(broker, ()):
+        yield _of_jms(LIBRARIES[name])
+    for driven in DRIVEN:
+        if driven.broker == broker:
+            yield _of_python(driven)
+
+
+def _of_jms(library: JmsLibrary) -> Driver:
+    settings = library.profile_settings(library.settings)
+    return Driver(
+        client=library.name,
+        protocol=library.protocol,
+        profile=library.profile,
+        modes=tuple(library.modes),
+        consumptions=tuple(Consumption),
+        recovers=True,
+        settings=library.settings,
+        configured=lambda _mode, _consumption: settings,
+        lacks=library.lacks,
+        command=library.command,
+    )
+
+
+def _of_python(driven: Driven) -> Driver:
+    def configured(ack_mode: AckMode, consumption: Consumption) -> Mapping[str, Any]:
+        header = dict(driven.header(ack_mode, consumption))
+        return {name: header[name] for name in header.keys() - {"profile", "ack_mode", "consumption"}}
+
+    return Driver(
+        client=driven.client,
+        protocol=driven.protocol,
+        profile=driven.profile,
+        modes=tuple(driven.modes),
+        consumptions=driven.consumptions,
+        recovers=False,
+        settings=driven.open,
+        configured=configured,
+        lacks=lambda: "",
+        command=lambda: python_worker(driven.client),
+    )
