@@ -15,7 +15,7 @@ from typing import Final
 
 import platformdirs
 
-from ackfsm.terms import InputError
+from ackfsm.terms import HostError, InputError
 
 __all__ = ["OPTIONS", "UnavailableError", "compiled", "jars", "lacks"]
 
@@ -66,7 +66,8 @@ def compiled(sources: Sequence[Path], *path: str) -> str:
             raise UnavailableError(lack)
         with _made(kept) as folder:
             command = ["javac", "-Xlint:all", "-Werror", "-proc:none", "-cp", ":".join(path), "-d", str(folder)]
-            _run([*command, *map(str, sources)], folder, _COMPILING, f"{sources[-1].name} cannot be compiled")
+            if failure := _failure([*command, *map(str, sources)], folder, _COMPILING):
+                raise HostError(f"{sources[-1].name} cannot be compiled: {failure}")
     return ":".join([*path, str(kept)])
 
 
@@ -82,7 +83,8 @@ def _kept(coordinates: str) -> Path:
 def _fetch(coordinates: str, folder: Path) -> None:
     """Put the jars into ``folder``."""
     command = ["mvn", "-q", "-B", "-ntp", "-U", _COPY, f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}"]
-    _run(command, folder, _FETCHING, f"{coordinates} cannot be had of Maven Central; try again when it can be reached")
+    if failure := _failure(command, folder, _FETCHING):
+        raise UnavailableError(f"{coordinates} cannot be had of Maven Central; reach it, and try again: {failure}")
     for archive in folder.glob("*.tar.gz"):
         with tarfile.open(archive) as members:
             for member in members:
@@ -104,12 +106,12 @@ def _made(kept: Path) -> Iterator[Path]:
             full.rename(kept)
 
 
-def _run(command: list[str], folder: Path, seconds: int, failure: str) -> None:
+def _failure(command: list[str], folder: Path, seconds: int) -> str:
+    """What a command says that fails; empty if it does not fail."""
     try:
         done = subprocess.run(  # noqa: S603 - Maven and javac, as found on the path
             command, check=False, capture_output=True, text=True, cwd=folder, timeout=seconds
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnavailableError(f"{failure}: {error}") from error
-    if done.returncode:
-        raise UnavailableError(f"{failure}: {(done.stdout + done.stderr)[-500:]}")
+        return str(error)
+    return (done.stdout + done.stderr)[-500:].strip() or "it says nothing" if done.returncode else ""

@@ -49,6 +49,8 @@ class LiveBroker(abc.ABC):
     KINDS: ClassVar[Sequence[str]] = ("", "topic")
     """Of destinations that can be declared; the first is the default."""
     SETTINGS: ClassVar[Sequence[str]]
+    LIMIT: ClassVar[tuple[str, int]] = ("", 0)
+    """The vendor's limit of deliveries, if the tables do not translate it, and how many attempts there are more."""
     PORTS: ClassVar[Sequence[str]]
     """The protocols that are served at each port."""
     MORE_PORTS: ClassVar[int] = 1
@@ -148,9 +150,12 @@ class LiveBroker(abc.ABC):
         specification = tables.load()
         named = specification.profiles[specification.profile_of(self.profile)]
         words = {**self._of_kind(kind), **self.vendor_settings}
-        return specification.given(
-            self.profile, {name: word for name, word in words.items() if named.vendor_alias(name)}
-        )
+        limit, more = self.LIMIT
+        given: dict[str, object] = {name: word for name, word in words.items() if named.vendor_alias(name)}
+        if limit in words:
+            given.pop(limit, None)
+            given["max_delivery_attempts"] = int(words[limit]) + more
+        return specification.given(self.profile, given)
 
     def _of_kind(self, kind: str) -> Mapping[str, str]:
         """The vendor's settings that are a kind of queue."""

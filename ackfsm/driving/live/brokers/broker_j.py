@@ -30,6 +30,7 @@ class BrokerJ(LiveBroker):
     profile = "qpid"
     dead_letters = "DLQ"
     SETTINGS = ("store", _ATTEMPTS)
+    LIMIT = (_ATTEMPTS, 0)
     PORTS = ("amqp amqp1",)
 
     @classmethod
@@ -41,11 +42,6 @@ class BrokerJ(LiveBroker):
     def version(self) -> str:
         """The vendor's."""
         return JARS.split(":")[2]
-
-    def settings(self, kind: str = "") -> Mapping[str, Any]:
-        """The settings of the profile that the vendor's settings are."""
-        attempts = self.vendor_settings.get(_ATTEMPTS)
-        return {**super().settings(kind), **({"max_delivery_attempts": int(attempts)} if attempts else {})}
 
     def remove(self, queue: str) -> None:
         """Remove a queue with its messages."""

@@ -38,6 +38,7 @@ class RabbitMq(LiveBroker):
     dead_letters = "DLQ"
     KINDS = tuple(_KINDS)
     SETTINGS = ("x-queue-type", "x-queue-version", "x-delivery-limit", "x-single-active-consumer", _DEAD_LETTERS)
+    LIMIT = ("x-delivery-limit", 1)
     PORTS = ("amqp amqp1", "stomp")
     MORE_PORTS: ClassVar[int] = 3
 
@@ -92,7 +93,7 @@ class RabbitMq(LiveBroker):
         }
 
     def _declare(self, queue: str, kind: str) -> None:
-        arguments = {**self._of_kind(kind), **self.vendor_settings}
+        arguments = {} if queue == self.dead_letters else {**self._of_kind(kind), **self.vendor_settings}
         if _DEAD_LETTERS in arguments:
             arguments["x-dead-letter-routing-key"] = self.dead_letters
         self._asked(" ".join(["queue", queue, *(f"{name}={value}" for name, value in arguments.items())]))
