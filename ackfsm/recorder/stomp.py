@@ -181,7 +181,9 @@ class RecordedConnection(Wrapped):
             delivery = self._delivered.pop(str(id), None)
         if delivery is not None:
             self._given_back = True
-            self.tell(delivery, Event.FAILED)
+            if Event.FAILED not in delivery.told:
+                delivery.told.clear()  # that its work was done has been told, and that it is given back all the same has not
+                self.tell(delivery, Event.FAILED)
         self._call(None, self._wrapped.nack, id, *args, **named)
 
     def begin(self, transaction: str | None = None, *args: Any, **named: Any) -> Any:
