@@ -74,6 +74,7 @@ class _Delivery:
     subscription: str
     told: list[Event]
     """What became of the work on it: nothing yet, or one event."""
+    transaction: str | None = None
 
 
 class RecordedConnection(Wrapped):
@@ -264,8 +265,11 @@ class RecordedConnection(Wrapped):
 
     # Messages
 
-    def received(self, frame: Any) -> _Delivery | None:
-        """Write that the application is handed a message; ``None`` for one that another listener was handed."""
+    def received(self, frame: Any, transaction: str | None = None) -> _Delivery | None:
+        """Write that the application is handed a message; ``None`` for one that another listener was handed.
+
+        ``transaction`` is the open one in which it is going to be acknowledged, where that is known.
+        """
         if frame is self._latest:
             return None
         self._latest = frame
@@ -284,8 +288,9 @@ class RecordedConnection(Wrapped):
             queue=queue,
             session=self._session,
             redelivered=headers.get("redelivered") == "true",
+            transaction=transaction,
         )
-        delivery = _Delivery(message, queue, subscription, [])
+        delivery = _Delivery(message, queue, subscription, [], transaction)
         if mode != "auto":
             with self._lock:
                 self._delivered[str(headers.get("ack", headers.get("message-id")))] = delivery
@@ -296,7 +301,12 @@ class RecordedConnection(Wrapped):
         if not delivery.told:
             delivery.told.append(event)
             self._recorder.write(
-                event, message=delivery.message, queue=delivery.queue, session=self._session, error=error
+                event,
+                message=delivery.message,
+                queue=delivery.queue,
+                session=self._session,
+                transaction=delivery.transaction,
+                error=error,
             )
 
     def _covered(self, last: str) -> list[_Delivery]:

@@ -166,7 +166,8 @@ class StompSession(Session):
             if not self.usable:
                 raise Failed(Kind.CLOSED, self._answers.error or "the connection was lost")
             return None
-        delivery, headers = self._connection.received(frame), frame.headers
+        transaction = self._begun() if self.transacted else None
+        delivery, headers = self._connection.received(frame, transaction), frame.headers
         received = Received(headers[_ID], headers.get("redelivered") == "true")
         return delivery, self.hold(received, (headers.get("ack"), delivery))
 
