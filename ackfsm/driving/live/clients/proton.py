@@ -45,7 +45,7 @@ class ProtonSession(Session):
         self._connection = recorded(
             _connected(place),
             recorder,
-            queue_of=self._names.__getitem__,
+            queue_of=self._called_here,
             redelivered=None if self._counts else _acquired_before,
         )
 
@@ -61,6 +61,9 @@ class ProtonSession(Session):
     def usable(self) -> bool:
         """Whether no line says that the session broke."""
         return not self._connection.closed
+
+    def _called_here(self, address: str) -> str:
+        return self._names.get(address, address)
 
     def _address(self, destination: str, *, topic: bool) -> tuple[str, list[LinkOption]]:
         kind = "topic" if topic else "queue"

@@ -43,7 +43,7 @@ _POLL = 0.05
 class StompSession(Session):
     """A connection.
 
-    Settings: ``username``, ``passcode``, ``host`` (the virtual host), ``heartbeats`` ([0, 0]), ``ack_receipts`` (false),
+    Settings: ``username``, ``passcode``, ``vhost`` (``/``), ``heartbeats`` ([0, 0]), ``ack_receipts`` (false),
     ``timeout`` of a receipt (60), the destination of a queue and of a topic (``queue``: ``/queue/{}``, ``topic``:
     ``/topic/{}``), more headers of a ``send`` and of a ``subscribe``, and those of a NACK by what it does (``nack``).
     Each send asks for a receipt.
@@ -60,8 +60,13 @@ class StompSession(Session):
         self._working: Any = None
         self._transaction: str | None = None
         heartbeats = tuple(place.setting("heartbeats", (0, 0)))
-        connection = stomp.Connection12([(place.host, place.port)], heartbeats=heartbeats, reconnect_attempts_max=1)
-        self._connection = recorded(connection, recorder, queue_of=self._names.__getitem__)
+        connection = stomp.Connection12(
+            [(place.host, place.port)],
+            heartbeats=heartbeats,
+            reconnect_attempts_max=1,
+            vhost=place.setting("vhost", "/"),
+        )
+        self._connection = recorded(connection, recorder, queue_of=self._called_here)
         # Frames come on a thread of the library; the application is handed them as it asks, and recorded then.
         connection.set_listener("frames", _Frames(self._frames, self._answers))
         self._connect()
@@ -70,10 +75,7 @@ class StompSession(Session):
         setting = self.place.setting
         try:
             self._connection.connect(
-                setting("username", "guest"),
-                setting("passcode", "guest"),
-                wait=True,
-                headers={"host": setting("host", "/")},
+                setting("username", "guest"), setting("passcode", "guest"), wait=True
             )
         except ConnectFailedException as error:
             refused = self._answers.error
@@ -87,6 +89,9 @@ class StompSession(Session):
     def usable(self) -> bool:
         """See :class:`Session`."""
         return bool(self._connection.is_connected())
+
+    def _called_here(self, address: str) -> str:
+        return self._names.get(address, address)
 
     def _destination(self, name: str, *, topic: bool) -> str:
         kind = "topic" if topic else "queue"
@@ -161,7 +166,8 @@ class StompSession(Session):
             if not self.usable:
                 raise Failed(Kind.CLOSED, self._answers.error or "the connection was lost")
             return None
-        delivery, headers = self._connection.received(frame), frame.headers
+        transaction = self._begun() if self.transacted else None
+        delivery, headers = self._connection.received(frame, transaction), frame.headers
         received = Received(headers[_ID], headers.get("redelivered") == "true")
         return delivery, self.hold(received, (headers.get("ack"), delivery))
 
