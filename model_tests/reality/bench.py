@@ -8,12 +8,8 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
-<<<<<<< HEAD
-from ackfsm.driving.live.faults.relay import Bytes, Relay
-from model_tests.reality.brokers import Broker
-=======
 from ackfsm.driving.live.brokers import LiveBroker
->>>>>>> brokers
+from ackfsm.driving.live.faults.relay import Bytes, Relay
 from model_tests.reality.points import Side
 from model_tests.reality.runs import Outcome, Point, Run, rounded
 

@@ -21,13 +21,10 @@ from typing import Any, Final, NoReturn
 
 import pytest
 
-<<<<<<< HEAD
-from ackfsm.driving.live.faults.relay import relay
-=======
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.brokers.artemis import JARS
+from ackfsm.driving.live.faults.relay import relay
 from ackfsm.driving.live.java import jars
->>>>>>> brokers
 from model_tests.reality import pika_client
 from model_tests.reality.bench import Bench, Measure, parameters, port_of
 from model_tests.reality.jms_client import jms_client

@@ -22,10 +22,7 @@ class Setting:
     Attributes:
         key: of the tables.
         values: the values there, by the client's; ``None``: the same number.
-<<<<<<< HEAD
-=======
         anything: the value there for all others of the client's, if there is one.
->>>>>>> clients
         default: the client's value where nobody sets it.
         transacted: whether it says something of transacted sessions as well.
     """
@@ -33,10 +30,6 @@ class Setting:
     key: str
     values: Mapping[Any, object] | None
     default: Any
-<<<<<<< HEAD
-    transacted: bool = True
-
-=======
     anything: object = None
     transacted: bool = True
 
@@ -44,7 +37,6 @@ class Setting:
         """Return the value in the tables, ``None`` if there is none."""
         return value if self.values is None else self.values.get(value, self.anything)
 
->>>>>>> clients
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Driven:
@@ -91,19 +83,11 @@ class Driven:
         given = {**self.open, **settings}
         told = {"profile": self.profile, "ack_mode": ack_mode, "consumption": consumption, **self.config}
         for name, setting in self.names.items():
-<<<<<<< HEAD
-            value = given.get(name, setting.default)
-            if setting.values is not None and value not in setting.values:
-                raise InputError(f"{self.client} has no {name}={value}; it is one of {list(setting.values)}")
-            if setting.transacted or ack_mode is not AckMode.SESSION_TRANSACTED:
-                told[setting.key] = value if setting.values is None else setting.values[value]
-=======
             value = setting.told(given.get(name, setting.default))
             if value is None:
                 raise InputError(f"{self.client} has no {name}={given[name]}; it is one of {list(setting.values or ())}")
             if setting.transacted or ack_mode is not AckMode.SESSION_TRANSACTED:
                 told[setting.key] = value
->>>>>>> clients
         return told | dict(self.of_mode.get(ack_mode, {}))
 
 
@@ -127,15 +111,10 @@ _PIKA_NAMES: Final = {
 }
 _PROTON_NAMES: Final = {
     "presettled": Setting("send_mode", {False: "blocking", True: "unconfirmed"}, False),
-<<<<<<< HEAD
-    "credit": Setting("prefetch", None, 1),
-}
-=======
     # A number is topped up as the library is sent messages, and not as the application takes them: that is no bound.
     "credit": Setting("prefetch", {None: 1}, None, anything=0),
 }
 _FREED: Final = {"prefetch_freed": "on_delivery"}
->>>>>>> clients
 _ACCEPTS: Final = {_INDIVIDUAL: "accepted, settled first"}
 _AMQP_OUTCOMES: Final = (Outcome.RELEASED, Outcome.MODIFIED, Outcome.UNDELIVERABLE, Outcome.REJECTED)
 _STOMP: Final = {
@@ -166,10 +145,7 @@ DRIVEN: Final = (
         (Outcome.RELEASED, Outcome.REJECTED),
         open={"queue": "/amq/queue/{}", "topic": "/topic/{}", "capabilities": False, "redelivered": "first_acquirer"},
         names=_PROTON_NAMES,
-<<<<<<< HEAD
-=======
         config=_FREED,
->>>>>>> clients
     ),
     Driven(
         "proton",
@@ -180,11 +156,7 @@ DRIVEN: Final = (
         (Consumption.RECEIVE,),
         _AMQP_OUTCOMES,
         names=_PROTON_NAMES,
-<<<<<<< HEAD
-        config={"outcomes": "undeliverable"},
-=======
         config={"outcomes": "undeliverable", **_FREED},
->>>>>>> clients
     ),
     Driven(
         "proton",
@@ -195,11 +167,7 @@ DRIVEN: Final = (
         (Consumption.RECEIVE,),
         _AMQP_OUTCOMES,
         names=_PROTON_NAMES,
-<<<<<<< HEAD
-        config={"resend_in_doubt": False},
-=======
         config={"resend_in_doubt": False, **_FREED},
->>>>>>> clients
     ),
     Driven(
         "stomp",
