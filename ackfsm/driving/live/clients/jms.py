@@ -98,7 +98,8 @@ class JmsLibrary:
     def command(self) -> list[str]:
         """Fetch and compile what is not kept yet; the command that starts a worker."""
         path = [each if isinstance(each, Path) else java.jars(each) for each in self.jars]
-        classes = java.compiled([_recorder(), *sorted(_HERE.glob("[!R]*.java"))], path)
+        sources = [_recorder(), *sorted(_HERE.glob("[!R]*.java"))]
+        classes = java.compiled(sources, *(f"{folder}/*" for folder in path))
         told = {key: value for key, value in dataclasses.asdict(self).items() if key not in _PYTHON_ONLY}
         return ["java", *_JVM, *self.properties, "-cp", classes, "Worker", json.dumps(told)]
 
