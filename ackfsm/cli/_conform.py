@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import Commands, at_least, command
@@ -16,7 +16,7 @@ from ackfsm.text import meant, quoted
 if TYPE_CHECKING:
     from ackfsm.driving.conform import Report
 
-__all__ = ["add_conform"]
+__all__ = ["add_conform", "add_programs", "faults_of", "limits_of", "modes_of", "seconds", "words"]
 
 _NONE: Final = "none"
 _MOST_SECONDS: Final = 3_600.0
@@ -39,32 +39,13 @@ def add_conform(commands: Commands) -> None:
         nargs="+",
         help="what drives the broker, after --: it answers requests, a line of JSON each (docs/conform.md)",
     )
-    parser.add_argument(
-        "--runs", metavar="N", type=at_least(1), default=10, help="programs for each mode and fault (default: 10)"
-    )
-    parser.add_argument(
-        "--messages", metavar="N", type=at_least(1), default=6, help="messages that a program sends (default: 6)"
-    )
-    parser.add_argument("--seed", metavar="N", type=at_least(0), default=0, help="of the programs (default: 0)")
+    add_programs(parser, runs=10)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
-        type=_seconds,
+        type=seconds,
         default=10.0,
         help="how long COMMAND may take for an answer (default: 10)",
-    )
-    parser.add_argument(
-        "--wait",
-        metavar="SECONDS",
-        type=_seconds,
-        default=0.2,
-        help="how long a receive waits for a message (default: 0.2)",
-    )
-    parser.add_argument(
-        "--ack-mode", metavar="M", action="append", help="only this acknowledgement mode; may be repeated"
-    )
-    parser.add_argument(
-        "--fault", metavar="F", action="append", help=f"only this fault, or {_NONE} for no fault; may be repeated"
     )
     parser.add_argument(
         "--output",
@@ -75,7 +56,32 @@ def add_conform(commands: Commands) -> None:
     )
 
 
-def _seconds(text: str) -> float:
+def add_programs(parser: argparse.ArgumentParser, *, runs: int) -> None:
+    """Add how many programs of what size are drawn, and for which modes and faults."""
+    parser.add_argument(
+        "--runs", metavar="N", type=at_least(1), default=runs, help="programs for each mode and fault (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--messages", metavar="N", type=at_least(1), default=6, help="messages that a program sends (default: 6)"
+    )
+    parser.add_argument("--seed", metavar="N", type=at_least(0), default=0, help="of the programs (default: 0)")
+    parser.add_argument(
+        "--wait",
+        metavar="SECONDS",
+        type=seconds,
+        default=0.2,
+        help="how long a receive waits for a message (default: 0.2)",
+    )
+    parser.add_argument(
+        "--ack-mode", metavar="M", action="append", help="only this acknowledgement mode; may be repeated"
+    )
+    parser.add_argument(
+        "--fault", metavar="F", action="append", help=f"only this fault, or {_NONE} for no fault; may be repeated"
+    )
+
+
+def seconds(text: str) -> float:
+    """Return the number of seconds that an option says."""
     try:
         value = float(text)
     except ValueError:
@@ -88,8 +94,8 @@ def _seconds(text: str) -> float:
 _Word = TypeVar("_Word", bound=StrEnum)
 
 
-def _words(option: str, kind: type[_Word], values: list[str]) -> list[_Word]:
-    """The members of ``kind`` that an option names.  Raises :class:`InputError` for a word that is none."""
+def words(option: str, kind: type[_Word], values: list[str]) -> list[_Word]:
+    """Return the members of ``kind`` that an option names.  Raises :class:`InputError` for a word that is none."""
     for value in values:
         if value not in set(kind):
             raise InputError(
@@ -98,22 +104,30 @@ def _words(option: str, kind: type[_Word], values: list[str]) -> list[_Word]:
     return [kind(value) for value in values]
 
 
+def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the limits of a campaign by name."""
+    return {name: getattr(arguments, name) for name in ("runs", "messages", "seed", "wait")}
+
+
+def modes_of(arguments: argparse.Namespace) -> list[AckMode] | None:
+    """Return the acknowledgement modes that are asked for, ``None`` for all."""
+    return None if arguments.ack_mode is None else words("--ack-mode", AckMode, arguments.ack_mode)
+
+
+def faults_of(arguments: argparse.Namespace) -> list[Fault | None] | None:
+    """Return the faults that are asked for, ``None`` among them for none, ``None`` for all."""
+    if arguments.fault is None:
+        return None
+    named = words("--fault", Fault, [name for name in arguments.fault if name != _NONE])
+    return [*([None] if _NONE in arguments.fault else []), *named]
+
+
 def _conform(arguments: argparse.Namespace) -> int:
     from ackfsm.driving import conform
     from ackfsm.driving.conform.screen import conform_screen
 
-    limits = conform.Limits(
-        runs=arguments.runs,
-        messages=arguments.messages,
-        seed=arguments.seed,
-        timeout=arguments.timeout,
-        wait=arguments.wait,
-    )
-    modes = None if arguments.ack_mode is None else _words("--ack-mode", AckMode, arguments.ack_mode)
-    faults: list[Fault | None] | None = None
-    if arguments.fault is not None:
-        named = _words("--fault", Fault, [name for name in arguments.fault if name != _NONE])
-        faults = [*([None] if _NONE in arguments.fault else []), *named]
+    limits = conform.Limits(**limits_of(arguments), timeout=arguments.timeout)
+    modes, faults = modes_of(arguments), faults_of(arguments)
     with conform.Command(arguments.argv, timeout=arguments.timeout) as adapter, progress_bars() as progress:
         report = conform.conform(
             adapter,

@@ -17,7 +17,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "what can happen in a configuration": ("check", "certificate", "matrix", "claims"),
         "what it costs, and what to take": ("plan", "advise"),
         "what did happen in a recorded history": ("verify", "explain", "import"),
-        "your own broker": ("conform", "journal"),
+        "real brokers, and your own": ("live", "conform", "journal"),
         "look something up": ("systems", "where", "help"),
         "pictures, and models for other tools": ("draw", "export"),
     }

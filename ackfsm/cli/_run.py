@@ -31,7 +31,7 @@ __all__ = ["run_command", "run_process"]
 
 _COMMANDS: Final = (
     *("check", "certificate", "explain", "claims", "matrix", "plan", "advise", "import", "verify", "conform", "draw"),
-    *("export", "systems", "where", "journal", "help"),
+    *("export", "systems", "where", "live", "journal", "help"),
 )
 """The module ``_NAME`` of each, loaded where the command may be wanted, adds it by ``add_NAME``."""
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 
@@ -152,7 +154,9 @@ class _Campaign:
         if mode in self.claimed.refused:
             return _open(mode, fault, self.claimed.refused[mode])
         doubts = _Doubts()
-        for run in range(1, self.limits.runs + 1):
+        run, end = 0, math.inf if self.limits.seconds is None else time.monotonic() + self.limits.seconds
+        while run < self.limits.runs and (not run or time.monotonic() < end):
+            run += 1
             program = self.program(mode, fault, run)
             performed, judged = self.performed(mode, fault, run, program)
             doubts.struck += performed.struck > 0
@@ -172,8 +176,8 @@ class _Campaign:
                 doubts.judged = f"run {run}: {performed.open or judged.reasons[0]}"
         why = doubts.why(fault)
         if why is not None:
-            return _open(mode, fault, why, self.limits.runs, doubts.struck)
-        return Cell(mode=mode, fault=fault, status=Status.OK, runs=self.limits.runs, struck=doubts.struck)
+            return _open(mode, fault, why, run, doubts.struck)
+        return Cell(mode=mode, fault=fault, status=Status.OK, runs=run, struck=doubts.struck)
 
     def program(self, mode: Mode, fault: Fault | None, run: int) -> Program:
         seed = f"{self.limits.seed} {mode} {fault or NO_FAULT} {run}"

@@ -28,13 +28,23 @@ class Status(StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Limits:
-    """What bounds a campaign: runs of each cell, messages of each run, seconds of each call and of each receive."""
+    """What bounds a campaign.
+
+    Attributes:
+        runs: of each cell.
+        messages: of each run.
+        seed: of the programs.
+        timeout: seconds of each call.
+        wait: seconds of each receive.
+        seconds: of each cell, after which no further run begins; ``None`` for no limit.
+    """
 
     runs: int = 10
     messages: int = 6
     seed: int = 0
     timeout: float | None = None
     wait: float = 0.2
+    seconds: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""

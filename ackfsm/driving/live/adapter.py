@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from ackfsm import tables
 from ackfsm.driving import conform
 from ackfsm.driving.conform import (
     AckOutcome,
@@ -24,6 +25,7 @@ from ackfsm.driving.conform import (
     SendOutcome,
     Strike,
 )
+from ackfsm.driving.conform._claims import claimed
 from ackfsm.driving.live.brokers import LiveBroker
 from ackfsm.driving.live.clients.client import (
     Answer,
@@ -74,6 +76,7 @@ class LiveAdapter(Adapter):
         """Of a broker that runs; ``folder`` is for the logs and lines of the clients."""
         self._broker, self._driver, self._claims, self._kind = broker, driver, claims, kind
         self._command = driver.command()
+        self._configurations = claimed(claims, tables.load()).configurations
         self._folder = folder
         self._runs = self._made = 0
         self._up = True
@@ -229,7 +232,7 @@ class LiveAdapter(Adapter):
         if worker.opened:
             worker.client.call("reopen", within=_CALL)
         else:
-            configuration = {"profile": self._claims.profile, **self._claims.settings}
+            configuration = self._configurations[self._running()].as_dict()
             worker.client.call(
                 "open",
                 within=_CALL,

@@ -1,0 +1,94 @@
+"""``ackfsm live``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from ackfsm.cli._conform import add_programs, faults_of, limits_of, modes_of, seconds, words
+from ackfsm.cli._exit_codes import result_code
+from ackfsm.cli._options import Commands, command
+from ackfsm.cli._output import emit, progress_bars
+from ackfsm.terms import Consumption, DeliveryMode, InputError, Verdict
+from ackfsm.text import quoted
+
+__all__ = ["add_live"]
+
+
+def add_live(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "live",
+        _live,
+        words=(
+            "start a real broker, lead it through every mode of every client under every fault, and judge it",
+            "ackfsm live artemis --client qpid-jms --fault consumer_crash",
+        ),
+        extra="all",
+    )
+    parser.add_argument(
+        "broker", metavar="BROKER", help="activemq, artemis, broker-j or rabbitmq (docs/live.md says how each is had)"
+    )
+    parser.add_argument("--client", metavar="C", action="append", help="only this client; may be repeated")
+    parser.add_argument("--consumption", metavar="C", action="append", help="only receive, or only listener")
+    parser.add_argument(
+        "--delivery-mode", metavar="M", action="append", help="of the messages (default: PERSISTENT); may be repeated"
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="settings",
+        help="a setting of the broker, by its vendor's name; may be repeated",
+    )
+    parser.add_argument("--queue", metavar="KIND", default="", help="kind of the queues, as quorum of rabbitmq")
+    parser.add_argument(
+        "--seconds",
+        metavar="SECONDS",
+        type=seconds,
+        default=None,
+        help="begin no further program of a combination after so long (default: no limit)",
+    )
+    add_programs(parser, runs=3)
+    parser.add_argument(
+        "--output",
+        metavar="DIR",
+        type=Path,
+        default=Path("live"),
+        help="a new folder for what broker and clients write, and for the histories of violations (default: live)",
+    )
+
+
+def _live(arguments: argparse.Namespace) -> int:
+    from ackfsm.driving.conform import Limits
+    from ackfsm.driving.live.campaign import live
+    from ackfsm.driving.live.screen import live_screen
+
+    if arguments.output.exists():
+        raise InputError(f"{quoted(str(arguments.output))} is there already; name another folder with --output")
+    with progress_bars() as progress:
+        report = live(
+            arguments.broker,
+            folder=arguments.output,
+            settings=dict(map(_setting, arguments.settings)),
+            kind=arguments.queue,
+            clients=arguments.client,
+            ack_modes=modes_of(arguments),
+            consumptions=None if arguments.consumption is None else words("--consumption", Consumption, arguments.consumption),
+            delivery_modes=words("--delivery-mode", DeliveryMode, arguments.delivery_mode or ["PERSISTENT"]),
+            faults=faults_of(arguments),
+            limits=Limits(**limits_of(arguments), seconds=arguments.seconds),
+            progress=lambda _, done, of: progress("clients and modes", done, of),
+        )
+    emit(arguments, report.as_json(), lambda: live_screen(report))
+    return result_code(
+        violated=report.verdict is Verdict.INVALID, undetermined=report.verdict is Verdict.UNKNOWN
+    )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise InputError(f"--set {quoted(text)}: say KEY=VALUE")
+    return name, value

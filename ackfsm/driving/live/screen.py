@@ -1,0 +1,82 @@
+"""The screen of ``ackfsm live``."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from ackfsm.driving.conform import Cell, Report, Status
+from ackfsm.driving.live.campaign import LiveReport
+from ackfsm.showing.views.lines import hanging, titled
+from ackfsm.terms import Verdict
+from ackfsm.text import printable
+
+__all__ = ["live_screen"]
+
+_STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
+
+
+def live_screen(report: LiveReport) -> RenderableType:
+    """Return the answer, the broker, a line for each client and mode, and what is not as promised."""
+    return Group(
+        hanging(_answer(report), _STYLE[report.verdict]),
+        "",
+        titled([("broker", f"{report.broker} {report.version}"), ("kept in", printable(str(report.folder)))]),
+        *_clients(report),
+        *_told(report, Status.VIOLATION),
+        *_told(report, Status.UNKNOWN),
+        *(hanging(f"{name} was not driven: {why}", "yellow") for name, why in report.lacking.items()),
+    )
+
+
+def _answer(report: LiveReport) -> str:
+    counts = report.counts()
+    of = sum(counts[each] for each in (Status.OK, Status.VIOLATION, Status.UNKNOWN))
+    cells = f"{of:,} combinations of client, mode and fault"
+    match report.verdict:
+        case Verdict.INVALID:
+            return f"invalid: {counts[Status.VIOLATION]:,} of {cells} showed what the tables exclude"
+        case Verdict.UNKNOWN:
+            return f"unknown: {counts[Status.UNKNOWN]:,} of {cells} are open, so this is not a pass"
+        case _:
+            return f"valid: {cells} were driven, and the broker did nothing that the tables exclude"
+
+
+def _clients(report: LiveReport) -> Iterator[RenderableType]:
+    last = ""
+    for each in report.reports:
+        if each.claims.name != last:
+            last = each.claims.name
+            yield Text("")
+            yield Text(f"{last} (profile {each.claims.profile})", style="bold")
+        counts = each.counts()
+        told = ", ".join(
+            f"{counts[status]} {status}" for status in Status if counts[status] and status is not Status.NOT_CLAIMED
+        )
+        mode = next(each.claims.modes())
+        yield Text(f"  {mode.ack_mode} {mode.consumption}".ljust(46) + told, style=_STYLE[each.verdict].split()[1])
+
+
+def _told(report: LiveReport, status: Status) -> Iterator[RenderableType]:
+    cells = [(each, cell) for each in report.reports for cell in each.of(status)]
+    if cells:
+        yield Text("")
+        yield Text(status.value, style="bold")
+    for each, cell in cells:
+        yield hanging(f"  {_named(each, cell)}: {printable(_why(cell))}", "")
+        if cell.failure is not None and cell.failure.small is not None:
+            line = f"    ackfsm verify {shlex.quote(str(cell.failure.small))}"
+            yield Text(line, no_wrap=True, overflow="ignore")
+
+
+def _named(report: Report, cell: Cell) -> str:
+    return f"{report.claims.name}, {cell.mode}, {cell.fault_name}"
+
+
+def _why(cell: Cell) -> str:
+    if cell.failure is None:
+        return cell.why or ""
+    return f"run {cell.failure.run}: {next(iter(cell.failure.reasons), 'it does not conform to the model')}"
