@@ -8,7 +8,9 @@ What one message cannot show, since its rows are about another message, is asked
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
+import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -22,8 +24,9 @@ from ackfsm.history.read import History
 from ackfsm.tables import Certainty, Fsm, Machine, Relation, Row, RowKind, Specification, base_state
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Cut, Life, Walk
+from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance
-from ackfsm.verify.conformance.observer import Observer, TooManyStatesError
+from ackfsm.verify.conformance.observer import Move, Observer, States, TooManyStatesError
 from ackfsm.verify.findings.examine import Asked, outcome_of
 
 __all__ = ["Performed", "RowTaker", "TableRow", "rows_of", "rows_performed"]
@@ -141,31 +144,49 @@ def rows_performed(
         if its.conformance is not None:
             total += _of_lives(its.conformance, specification)
         if its.pairs is not None:
-            total += dataclasses.replace(_of_lives(its.pairs.held, specification, of_others=True), messages=0, left_out={})
+            total += dataclasses.replace(
+                _of_lives(its.pairs.held, specification, of_others=True), messages=0, left_out={}
+            )
     return total
 
 
 def _of_lives(held: Conformance, specification: Specification, *, of_others: bool = False) -> Performed:
     """Return what the messages, or the pairs, that were ``held`` to the model performed."""
-    certain, possible, left_out = Counter[TableRow](), Counter[TableRow](), Counter[str]()
-    lives = held.recorded.lives(np.flatnonzero(held.held), to_the_end=True)
-    counts, messages = np.bincount(lives.number), 0
-    for number, place in enumerate(lives.first.tolist()):
-        lived, count = lives.lived(place), int(counts[number])
-        why = held.judge.why_not(lived)
-        try:
-            found = None if why else _of_life(*held.judge.hearing(lived), specification)
-            if found is None and why is None:  # with all that happened later it is no run, but it may be one without
-                found = _of_life(*held.judge.hearing(held.of(lived.message)[1]), specification)
-        except TooManyStatesError as error:
-            found, why = None, str(error)
-        if found is None:
-            left_out[why or _IMPOSSIBLE] += count
+    lives, asker = held.recorded.lives(np.flatnonzero(held.held), to_the_end=True), _Asker(held, specification)
+    total = Performed()
+    for count, place in zip(np.bincount(lives.number).tolist(), lives.first.tolist(), strict=True):
+        found = asker.asked(lives.lived(place))
+        if isinstance(found, str):
+            total += Performed(left_out={found: count})
             continue
-        messages += count
-        for into, rows in zip((certain, possible), found, strict=True):
-            into.update({row: count for row in rows if row.of_others or not of_others})
-    return Performed() + Performed(certain, possible, messages, left_out)
+        certain, possible = ({row: count for row in rows if row.of_others or not of_others} for rows in found)
+        total += Performed(certain, possible, count)
+    return total
+
+
+class _Asker:
+    """Asks which rows the messages with one life performed."""
+
+    def __init__(self, held: Conformance, specification: Specification) -> None:
+        self._held, self._specification = held, specification
+        self._bits: dict[int, _Bits] = {}
+
+    def asked(self, lived: Lived) -> tuple[list[TableRow], list[TableRow]] | str:
+        """Those that all runs take, and those that some takes; or why nothing is certain, a clause."""
+        why = self._held.judge.why_not(lived)
+        if why is not None:
+            return why
+        try:  # with all that happened later it may be no run although it is one without
+            return self._found(lived) or self._found(self._held.of(lived.message)[1]) or _IMPOSSIBLE
+        except TooManyStatesError as error:
+            return str(error)
+
+    def _found(self, lived: Lived) -> tuple[list[TableRow], list[TableRow]] | None:
+        life, observer = self._held.judge.hearing(lived)
+        states = observer.states
+        bits = self._bits.setdefault(id(states), _Bits(self._specification, states))
+        found = _Runs(life, observer, bits).rows()
+        return found and (bits.named(found[0]), bits.named(found[1]))
 
 
 # Points of a life: after the signs of a cut, and between the moves that one of the next signs stands for.
@@ -173,9 +194,9 @@ _Point: TypeAlias = tuple[int, ...]
 
 
 class _Edge(NamedTuple):
-    """``event`` leads from a state to ``target`` at another point; nothing happens if there is none."""
+    """It leads from a state to ``target`` at another point, by ``rows``, as bits; by none if nothing happens."""
 
-    event: int | None
+    rows: int
     point: _Point
     target: int
 
@@ -184,11 +205,35 @@ _MOST_NODES: Final = 300_000
 """States at points of one life that are looked at: some seconds."""
 
 
-def _of_life(
-    life: Life, observer: Observer, specification: Specification
-) -> tuple[list[TableRow], list[TableRow]] | None:
-    """The rows that all runs that explain ``life`` take, and those that some takes; ``None`` if no run explains it."""
-    return _Runs(life, observer, specification).rows()
+class _Bits:
+    """The rows that steps take, as bits."""
+
+    def __init__(self, specification: Specification, states: States) -> None:
+        self._states, self._events, self._instances = states, states.network.events, states.network.instances
+        self._taker = RowTaker(specification, states.network)
+        self._bit: dict[TableRow, int] = {}
+        self._parts: dict[int, list[tuple[int, list[int]]]] = {}
+        self._machines: dict[int, list[int]] = {}
+
+    def named(self, rows: int) -> list[TableRow]:
+        """The rows of these bits."""
+        return [row for row, bit in self._bit.items() if rows & bit]
+
+    def of(self, state: int, event: int) -> int:
+        """The rows that ``event`` takes in ``state``."""
+        if state not in self._machines:
+            self._machines[state] = self._states.machines(state)
+        if event not in self._parts:
+            self._parts[event] = [*self._of_event(event)]
+        machines = self._machines[state]
+        return functools.reduce(operator.or_, (bits[machines[at]] for at, bits in self._parts[event]), 0)
+
+    def _of_event(self, event: int) -> Iterator[tuple[int, list[int]]]:
+        """Yield the machines that take part in ``event``, each with the row that each of its states takes."""
+        for part in self._events[event].participants:
+            fsm = self._instances[part.instance].fsm
+            rows = (self._taker.of_machine(fsm, fsm.rows[state, part.event]) for state in fsm.states)
+            yield part.instance, [self._bit.setdefault(row, 1 << len(self._bit)) if row else 0 for row in rows]
 
 
 class _Runs:
@@ -197,122 +242,91 @@ class _Runs:
     Points are in an order; hidden events lead from state to state at one point, and signs to later points.
     """
 
-    def __init__(self, life: Life, observer: Observer, specification: Specification) -> None:
-        self._walk, self._life = Walk(life, observer), life
-        self._observer, self._states = observer, observer.states
-        self._rows = RowTaker(specification, self._states.network)
-        self._bit: dict[TableRow, int] = {}
-        self._taken: dict[tuple[int, int], int] = {}
+    def __init__(self, life: Life, observer: Observer, bits: _Bits) -> None:
+        self._life, self._observer, self._bits = life, observer, bits
+        self._walk, self._states = Walk(life, observer), observer.states
         self._hidden: dict[int, list[tuple[int, int]]] = {}
         self._always: dict[_Point, dict[int, int]] = {}
         self._edges: dict[_Point, dict[int, list[_Edge]]] = {}
+        self._nodes = 0
 
-    def rows(self) -> tuple[list[TableRow], list[TableRow]] | None:
+    def rows(self) -> tuple[int, int] | None:
+        """The rows that all runs take, and those that some takes, as bits; ``None`` if there is no run."""
+        end: _Point = ((1 << len(self._life.heard)) - 1,)
         self._forward()
-        last = self._always.get(((1 << len(self._life.heard)) - 1,), {})
+        last = self._always.get(end, {})
         ends = self._walk.rested(frozenset(last))
         if not ends:
             return None
-        every = ~0
-        for state in ends:
-            every &= last[state]
-        some = self._backward(ends)
-        return self._named(every & some), self._named(some)
-
-    def _named(self, rows: int) -> list[TableRow]:
-        return [row for row, bit in self._bit.items() if rows & bit]
+        return functools.reduce(operator.and_, map(last.__getitem__, ends)), self._backward(end, ends)
 
     def _forward(self) -> None:
         """Find what may be reached, and for each of that the rows that every way to it takes."""
         by_size: list[dict[Cut, dict[int, int]]] = [{} for _ in range(len(self._life.heard) + 1)]
         by_size[0][0] = {0: 0}
-        nodes = 0
         for size, cuts in enumerate(by_size):
             for cut, entered in cuts.items():
                 always = self._settled((cut,), entered)
-                nodes += len(always)
                 for place in self._walk.following(cut) if size < len(by_size) - 1 else ():
                     into = by_size[size + 1].setdefault(cut | 1 << place, {})
-                    nodes += self._hear(cut, place, always, into)
-                if nodes > _MOST_NODES:
-                    raise TooManyStatesError(f"more than {_MOST_NODES:,} moments of one message would have to be looked at")
+                    self._hear(cut, place, always, into)
 
-    def _hear(self, cut: Cut, place: int, always: Mapping[int, int], into: dict[int, int]) -> int:
-        """Go from ``cut`` over the sign at ``place``; return how many states were met between."""
-        met = 0
+    def _hear(self, cut: Cut, place: int, always: Mapping[int, int], into: dict[int, int]) -> None:
+        """Go from ``cut`` over the sign at ``place``."""
         for number, way in enumerate(self._observer.ways(self._life.heard[place].sign)):
             point, here = (cut,), always
-            for nth, move in enumerate(way):
-                last = nth == len(way) - 1
+            moves = way or (Move(frozenset(), Certainty.PERHAPS),)
+            for nth, move in enumerate(moves, start=1):
+                last = nth == len(moves)
                 after: _Point = (cut | 1 << place,) if last else (cut, place, number, nth)
                 entered: dict[int, int] = into if last else {}
-                self._move(point, here, after, entered, move.events, move.certainty)
+                self._move(point, here, after, entered, move)
                 if not last:
                     point, here = after, self._settled(after, entered)
-                    met += len(here)
-            if not way:
-                self._move(point, here, (cut | 1 << place,), into, frozenset(), Certainty.PERHAPS)
-        return met
 
-    def _move(  # noqa: PLR0913, PLR0917 - from where, to where, by what
-        self,
-        point: _Point,
-        here: Mapping[int, int],
-        after: _Point,
-        entered: dict[int, int],
-        events: frozenset[int],
-        certainty: Certainty,
-    ) -> None:
-        if events:
-            self._states.after(here, events)  # all at once
+    def _move(self, point: _Point, here: Mapping[int, int], after: _Point, entered: dict[int, int], move: Move) -> None:
         edges = self._edges[point]
-        for state, rows in here.items():
-            steps = self._states.steps(state, events) if events else []
-            its = edges.setdefault(state, [])
-            for event, target in steps:
-                its.append(_Edge(event, after, target))
-                _meet(entered, target, rows | self._rows_of(state, event))
-            if certainty is Certainty.PERHAPS or (certainty is Certainty.IF_POSSIBLE and not steps):
-                its.append(_Edge(None, after, state))
-                _meet(entered, state, rows)
+        for (state, rows), steps in zip(here.items(), self._states.steps([*here], move.events), strict=True):
+            its = [_Edge(self._bits.of(state, event), after, target) for event, target in steps]
+            if move.certainty is Certainty.PERHAPS or (move.certainty is Certainty.IF_POSSIBLE and not steps):
+                its.append(_Edge(0, after, state))
+            for edge in its:
+                _meet(entered, edge.target, rows | edge.rows)
+            edges.setdefault(state, []).extend(its)
 
     def _settled(self, point: _Point, entered: Mapping[int, int]) -> Mapping[int, int]:
         """``entered`` at ``point``, with all that hidden events lead to."""
-        always, waiting = dict(entered), dict.fromkeys(entered)
-        while waiting:
-            state, _ = waiting.popitem()
-            for event, target in self._unheard(state):
-                if _meet(always, target, always[state] | self._rows_of(state, event)):
-                    waiting[target] = None
+        always, front = dict(entered), dict.fromkeys(entered)
+        while front:
+            self._find_hidden([state for state in front if state not in self._hidden])
+            after: dict[int, None] = {}
+            for state in front:
+                for rows, target in self._hidden[state]:
+                    if _meet(always, target, always[state] | rows):
+                        after[target] = None
+            front = after
         self._always[point], self._edges[point] = always, {}
+        self._nodes += len(always)
+        if self._nodes > _MOST_NODES:
+            raise TooManyStatesError(f"a message may be in too many states at all times (more than {_MOST_NODES:,})")
         return always
 
-    def _unheard(self, state: int) -> list[tuple[int, int]]:
-        if state not in self._hidden:
-            self._hidden[state] = self._states.steps(state, self._observer.hidden)
-        return self._hidden[state]
+    def _find_hidden(self, states: Sequence[int]) -> None:
+        for state, steps in zip(states, self._states.steps(states, self._observer.hidden), strict=True):
+            self._hidden[state] = [(self._bits.of(state, event), target) for event, target in steps]
 
-    def _rows_of(self, state: int, event: int) -> int:
-        """The rows that ``event`` takes in ``state``, as bits."""
-        if (state, event) not in self._taken:
-            happens = self._states.network.events[event]
-            taken = {*self._rows.of_step(self._states.names(state), happens)}
-            self._taken[state, event] = sum(self._bit.setdefault(row, 1 << len(self._bit)) for row in taken)
-        return self._taken[state, event]
-
-    def _backward(self, ends: frozenset[int]) -> int:
+    def _backward(self, end: _Point, ends: frozenset[int]) -> int:
         """The rows of all steps that lead to one of ``ends``, as bits."""
         leading = {point: set[int]() for point in self._always}
-        leading[(1 << len(self._life.heard)) - 1,] = {*ends}
+        leading[end] = {*ends}
         found = 0
         for point in sorted(self._always, key=lambda point: (point[0].bit_count(), point[1:]), reverse=True):
-            its, edges = leading[point], self._edges[point]
-            for state, out in edges.items():
-                on = [edge for edge in out if edge.target in leading[edge.point]]
+            its = leading[point]
+            for state, out in self._edges[point].items():
+                on = [edge.rows for edge in out if edge.target in leading[edge.point]]
                 if on:
                     its.add(state)
-                for edge in on:
-                    found |= 0 if edge.event is None else self._rows_of(state, edge.event)
+                    found |= functools.reduce(operator.or_, on)
             found |= self._back_at(point, its)
         return found
 
@@ -320,12 +334,12 @@ class _Runs:
         """Add to ``its`` the states that hidden events lead from to one of them; the rows of all these steps."""
         before: dict[int, list[tuple[int, int]]] = {}
         for state in self._always[point]:
-            for event, target in self._unheard(state):
-                before.setdefault(target, []).append((state, event))
+            for rows, target in self._hidden[state]:
+                before.setdefault(target, []).append((state, rows))
         waiting, found = [*its], 0
         while waiting:
-            for state, event in before.get(waiting.pop(), ()):
-                found |= self._rows_of(state, event)
+            for state, rows in before.get(waiting.pop(), ()):
+                found |= rows
                 if state not in its:
                     its.add(state)
                     waiting.append(state)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -129,18 +129,21 @@ class States:
                 begin += len(counts)
         return after
 
-    def steps(self, state: int, events: frozenset[int]) -> list[tuple[int, int]]:
-        """Each of ``events`` that is enabled in ``state``, in order, with the state that it leads to."""
-        targets = self.after((state,), events)[state]
-        if not targets:
-            return []
-        enabled = self._successors.enabled(self._rows((state,)), events)[0]
-        return [*zip((event for event, its in zip(sorted(events), enabled, strict=True) if its), targets, strict=True)]
+    def steps(self, states: Sequence[int], events: frozenset[int]) -> list[list[tuple[int, int]]]:
+        """For each of ``states`` those of ``events`` that are enabled, in order, with the states that they lead to."""
+        if not events or not states:
+            return [[] for _ in states]
+        after, numbers = self.after(states, events), sorted(events)
+        enabled = self._successors.enabled(self._rows(states), events)
+        return [
+            [*zip(itertools.compress(numbers, its), after[state], strict=True)]
+            for state, its in zip(states, enabled.tolist(), strict=True)
+        ]
 
-    def names(self, state: int) -> tuple[str, ...]:
-        """The states of the machines of the network, by their names."""
-        row = self._rows([state])[0].tolist()
-        return tuple(each.fsm.states[number] for each, number in zip(self.network.instances, row, strict=True))
+    def machines(self, state: int) -> list[int]:
+        """The numbers of the states of the machines of the network."""
+        found: list[int] = self._rows([state])[0].tolist()
+        return found
 
     def enabled(self, states: Collection[int]) -> frozenset[int]:
         """Return the events that are enabled in at least one of ``states``, which are not empty."""
@@ -149,7 +152,7 @@ class States:
 
     def is_in(self, state: int, names: Mapping[str, frozenset[str]]) -> bool:
         """Whether some machine is in one of the states that stand under its name."""
-        row = self._rows([state])[0].tolist()
+        row = self.machines(state)
         return any(
             instance.fsm.states[number] in names.get(instance.fsm.name, ())
             for instance, number in zip(self.network.instances, row, strict=True)
