@@ -18,18 +18,18 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from ackfsm.checking.network import Network, NetworkEvent
+from ackfsm.checking.network import Network
 from ackfsm.history.queues import Configurations
 from ackfsm.history.read import History
-from ackfsm.tables import Certainty, Fsm, Machine, Relation, Row, RowKind, Specification, base_state
+from ackfsm.tables import Certainty, EventRef, Fsm, Machine, Relation, Row, RowKind, Specification, base_state
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Cut, Life, Walk
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance
-from ackfsm.verify.conformance.observer import Move, Observer, States, TooManyStatesError
+from ackfsm.verify.conformance.observer import Move, Observer, TooManyStatesError
 from ackfsm.verify.findings.examine import Asked, outcome_of
 
-__all__ = ["Performed", "RowTaker", "TableRow", "rows_of", "rows_performed"]
+__all__ = ["Performed", "StepRows", "TableRow", "rows_performed"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -64,34 +64,43 @@ class TableRow:
         return f"{self.machine}: {self.state}, {self.event} ({self.place})"
 
 
-class RowTaker:
-    """Tells which rows of the tables a step of a network takes."""
+class StepRows:
+    """The rows of the tables that the steps of a network take, as bits."""
 
     def __init__(self, specification: Specification, network: Network) -> None:
-        self._machines = specification.machines
-        self._network = network
-        self._known: dict[tuple[int, str, object], TableRow | None] = {}
+        self._machines, self._network = specification.machines, network
+        self._bit: dict[TableRow, int] = {}
+        self._known: dict[tuple[int, str, EventRef], TableRow | None] = {}
+        self._parts: dict[int, list[tuple[int, list[int]]]] = {}
 
     def of_machine(self, fsm: Fsm, row: Row) -> TableRow | None:
-        """The row of the table that ``row`` of ``fsm`` stands for; ``None`` for what no table says."""
+        """The row of the table that ``row`` of ``fsm`` stands for; ``None`` if it is of no table, or refuses."""
         key = id(fsm), row.state, row.event
         if key not in self._known:
-            self._known[key] = _of_table(self._machines[fsm.name], row) if fsm.name in self._machines else None
+            told = row.kind is not RowKind.REFUSE and fsm.name in self._machines
+            self._known[key] = _of_table(self._machines[fsm.name], row) if told else None
         return self._known[key]
 
-    def of_step(self, state: Sequence[str], event: NetworkEvent) -> Iterator[TableRow]:
-        """Yield the rows that let ``event`` happen in ``state``."""
-        for instance, row in self._network.rows(state, event):
-            found = self.of_machine(instance.fsm, row)
-            if found is not None:
-                yield found
+    def bit(self, row: TableRow) -> int:
+        """The bit of ``row``."""
+        return self._bit.setdefault(row, 1 << len(self._bit))
 
+    def named(self, rows: int) -> list[TableRow]:
+        """The rows of these bits."""
+        return [row for row, bit in self._bit.items() if rows & bit]
 
-def rows_of(machine: Machine) -> Iterator[TableRow]:
-    """Yield the rows of ``machine`` that let events happen."""
-    for row in machine.rows():
-        if row.kind is not RowKind.REFUSE:
-            yield TableRow(machine.name, row.state, str(row.event), row.place, row)
+    def of(self, machines: Sequence[int], event: int) -> int:
+        """The rows that the event of this number takes where ``machines`` are in the states of these numbers."""
+        if event not in self._parts:
+            self._parts[event] = [*self._of_event(event)]
+        return functools.reduce(operator.or_, (bits[machines[at]] for at, bits in self._parts[event]), 0)
+
+    def _of_event(self, event: int) -> Iterator[tuple[int, list[int]]]:
+        """Yield the machines that take part in an event, each with the row that each of its states takes."""
+        for part in self._network.events[event].participants:
+            fsm = self._network.instances[part.instance].fsm
+            rows = (self.of_machine(fsm, fsm.rows[state, part.event]) for state in fsm.states)
+            yield part.instance, [self.bit(row) if row else 0 for row in rows]
 
 
 def _of_table(machine: Machine, row: Row) -> TableRow | None:
@@ -169,7 +178,7 @@ class _Asker:
 
     def __init__(self, held: Conformance, specification: Specification) -> None:
         self._held, self._specification = held, specification
-        self._bits: dict[int, _Bits] = {}
+        self._rows: dict[int, StepRows] = {}
 
     def asked(self, lived: Lived) -> tuple[list[TableRow], list[TableRow]] | str:
         """Those that all runs take, and those that some takes; or why nothing is certain, a clause."""
@@ -183,10 +192,10 @@ class _Asker:
 
     def _found(self, lived: Lived) -> tuple[list[TableRow], list[TableRow]] | None:
         life, observer = self._held.judge.hearing(lived)
-        states = observer.states
-        bits = self._bits.setdefault(id(states), _Bits(self._specification, states))
-        found = _Runs(life, observer, bits).rows()
-        return found and (bits.named(found[0]), bits.named(found[1]))
+        network = observer.states.network
+        rows = self._rows.setdefault(id(network), StepRows(self._specification, network))
+        found = _Runs(life, observer, rows).found()
+        return found and (rows.named(found[0]), rows.named(found[1]))
 
 
 # Points of a life: after the signs of a cut, and between the moves that one of the next signs stands for.
@@ -205,52 +214,22 @@ _MOST_NODES: Final = 300_000
 """States at points of one life that are looked at: some seconds."""
 
 
-class _Bits:
-    """The rows that steps take, as bits."""
-
-    def __init__(self, specification: Specification, states: States) -> None:
-        self._states, self._events, self._instances = states, states.network.events, states.network.instances
-        self._taker = RowTaker(specification, states.network)
-        self._bit: dict[TableRow, int] = {}
-        self._parts: dict[int, list[tuple[int, list[int]]]] = {}
-        self._machines: dict[int, list[int]] = {}
-
-    def named(self, rows: int) -> list[TableRow]:
-        """The rows of these bits."""
-        return [row for row, bit in self._bit.items() if rows & bit]
-
-    def of(self, state: int, event: int) -> int:
-        """The rows that ``event`` takes in ``state``."""
-        if state not in self._machines:
-            self._machines[state] = self._states.machines(state)
-        if event not in self._parts:
-            self._parts[event] = [*self._of_event(event)]
-        machines = self._machines[state]
-        return functools.reduce(operator.or_, (bits[machines[at]] for at, bits in self._parts[event]), 0)
-
-    def _of_event(self, event: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield the machines that take part in ``event``, each with the row that each of its states takes."""
-        for part in self._events[event].participants:
-            fsm = self._instances[part.instance].fsm
-            rows = (self._taker.of_machine(fsm, fsm.rows[state, part.event]) for state in fsm.states)
-            yield part.instance, [self._bit.setdefault(row, 1 << len(self._bit)) if row else 0 for row in rows]
-
-
 class _Runs:
     """All runs of the model that explain a life, as a graph of states at points of it.
 
     Points are in an order; hidden events lead from state to state at one point, and signs to later points.
     """
 
-    def __init__(self, life: Life, observer: Observer, bits: _Bits) -> None:
-        self._life, self._observer, self._bits = life, observer, bits
+    def __init__(self, life: Life, observer: Observer, rows: StepRows) -> None:
+        self._life, self._observer, self._rows = life, observer, rows
         self._walk, self._states = Walk(life, observer), observer.states
+        self._machines: dict[int, list[int]] = {}
         self._hidden: dict[int, list[tuple[int, int]]] = {}
         self._always: dict[_Point, dict[int, int]] = {}
         self._edges: dict[_Point, dict[int, list[_Edge]]] = {}
         self._nodes = 0
 
-    def rows(self) -> tuple[int, int] | None:
+    def found(self) -> tuple[int, int] | None:
         """The rows that all runs take, and those that some takes, as bits; ``None`` if there is no run."""
         end: _Point = ((1 << len(self._life.heard)) - 1,)
         self._forward()
@@ -287,7 +266,7 @@ class _Runs:
     def _move(self, point: _Point, here: Mapping[int, int], after: _Point, entered: dict[int, int], move: Move) -> None:
         edges = self._edges[point]
         for (state, rows), steps in zip(here.items(), self._states.steps([*here], move.events), strict=True):
-            its = [_Edge(self._bits.of(state, event), after, target) for event, target in steps]
+            its = [_Edge(self._rows_of(state, event), after, target) for event, target in steps]
             if move.certainty is Certainty.PERHAPS or (move.certainty is Certainty.IF_POSSIBLE and not steps):
                 its.append(_Edge(0, after, state))
             for edge in its:
@@ -311,9 +290,14 @@ class _Runs:
             raise TooManyStatesError(f"a message may be in too many states at all times (more than {_MOST_NODES:,})")
         return always
 
+    def _rows_of(self, state: int, event: int) -> int:
+        if state not in self._machines:
+            self._machines[state] = self._states.machines(state)
+        return self._rows.of(self._machines[state], event)
+
     def _find_hidden(self, states: Sequence[int]) -> None:
         for state, steps in zip(states, self._states.steps(states, self._observer.hidden), strict=True):
-            self._hidden[state] = [(self._bits.of(state, event), target) for event, target in steps]
+            self._hidden[state] = [(self._rows_of(state, event), target) for event, target in steps]
 
     def _backward(self, end: _Point, ends: frozenset[int]) -> int:
         """The rows of all steps that lead to one of ``ends``, as bits."""
