@@ -55,19 +55,24 @@ class Step:
         kind: who takes it.
         event: of the tables.
         line: the event of format 1 that tells of it, empty if none does; of an act, the call.
-        place: the message, subscription and consumer that it is about: ``m1,c2``, empty for none.
+        message, copy: what it is about, from 1; 0 for none.
+        consumer: at which consumer, or of which session, from 1; 0 if there is one, or for none.
         means: the event in words.
     """
 
     kind: StepKind
     event: str
     line: str
-    place: str
+    message: int
+    copy: int
+    consumer: int
     means: str = dataclasses.field(compare=False)
 
     def __str__(self) -> str:
-        at = f" {self.place}" if self.place else ""
-        return f"{'wait: ' if self.kind is StepKind.HEARD else ''}{self.event}{at} ({self.means})"
+        copy = f"#{self.copy}" if self.copy > 1 else ""
+        message = f" m{self.message}{copy}" if self.message else ""
+        at = f" at consumer {self.consumer}" if self.consumer else ""
+        return f"{'wait: ' if self.kind is StepKind.HEARD else ''}{self.event}{message}{at} ({self.means})"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,16 +83,23 @@ class Run:
     labels: tuple[str, ...]
 
 
+_Look: TypeAlias = tuple[int, bool, tuple[Step, ...]]
+"""How runs look alike: the consumers, whether they share a session, and the steps."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Program:
     """What application and nemesis do, and wait for, one step after the other.
 
     Attributes:
+        consumers, one_session: how many consumers there are, and whether they share a session.
         steps: in their order.
         runs: those of the model that look like it; they differ in what library, broker and disk do between.
         rows: of the machines, that these runs take.
     """
 
+    consumers: int
+    one_session: bool
     steps: tuple[Step, ...]
     runs: tuple[Run, ...]
     rows: frozenset[TableRow]
@@ -98,11 +110,26 @@ class Program:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Unreached:
-    """A row that no run takes, and why; ``certain`` if no run at all can, however long."""
+    """A row that no run took.
+
+    Attributes:
+        row: the row.
+        why: why no run can take it; empty if that is not known.
+        looked: the stages in vain, of which all runs were looked at.
+        cut_short: those that met their bound.
+    """
 
     row: TableRow
-    why: str
-    certain: bool
+    why: str = ""
+    looked: tuple[Stage, ...] = ()
+    cut_short: tuple[Stage, ...] = ()
+
+    def __str__(self) -> str:
+        if self.why:
+            return f"{self.row}: {self.why}"
+        every = f"no run of {'; '.join(map(str, self.looked))}" if self.looked else ""
+        first = f"none to the nearest states of {'; '.join(map(str, self.cut_short))}" if self.cut_short else ""
+        return f"{self.row}: {' and '.join(filter(None, (every, first)))} takes it"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,13 +149,14 @@ class Stage:
     messages: int = 1
     consumers: int = 1
     one_session: bool = False
-    subscriptions: int = 1
     deviations: int = 1
     most: int = 60_000
 
     def __str__(self) -> str:
         sessions = " in one session" if self.one_session else ""
-        return f"{self.messages} messages, {self.consumers} consumers{sessions}, {self.deviations} deviations"
+        numbers = {"message": self.messages, "consumer": self.consumers, "deviation": self.deviations}
+        message, consumer, deviation = (f"{number} {name}{'s' * (number > 1)}" for name, number in numbers.items())
+        return f"{message} and {consumer}{sessions} with {deviation}"
 
 
 STAGES: Final = (
@@ -142,41 +170,46 @@ STAGES: Final = (
 """Few of everything first: what comes later is searched only for what is not found before."""
 
 
-def tour(
+def tour(  # noqa: PLR0913 - by name
     specification: Specification,
     configuration: Configuration,
     faults: Collection[Fault] = frozenset(Fault),
     *,
     without: Collection[str] = (),
+    passing: bool = False,
     stages: Sequence[Stage] = STAGES,
 ) -> Tour:
     """Return programs that perform every row of ``configuration`` that some run within ``stages`` takes.
 
-    ``faults`` are those that can be struck; ``without`` are optional events that nobody can bring about.
+    ``faults`` are those that can be struck; ``without`` are optional events that nobody can bring about.  A row that
+    lets an event pass without a transition counts only if ``passing``.
     """
     actions = frozenset(event.name for event in specification.events.values() if event.optional) - {*without}
     shown, states = _Shown(specification, configuration), 0
-    groups = defaultdict[tuple[Step, ...], dict[Run, frozenset[TableRow]]](dict)
-    found, unreached = set[TableRow](), dict[TableRow, Unreached]()
+    groups = defaultdict[_Look, dict[Run, frozenset[TableRow]]](dict)
+    found, impossible = set[TableRow](), dict[TableRow, str]()
+    looked = defaultdict[TableRow, dict[bool, tuple[Stage, ...]]](lambda: {True: (), False: ()})
     for stage in stages:
-        search = _Search(specification, configuration, stage, frozenset(faults), actions)
-        unreached = {row: Unreached(row, why, certain=True) for row, why in search.why_not().items()} | unreached
+        search = _Search(specification, configuration, stage, frozenset(faults), actions, passing=passing)
+        impossible |= search.why_not()
         wanted = search.possible - found
         if not wanted:
             continue
         for run, events, rows in search.look(wanted):
-            groups[tuple(shown.steps(events))][run] = rows
+            groups[stage.consumers, stage.one_session, tuple(shown.steps(events))][run] = rows
             found |= rows
         states += len(search.reached.states)
-        every = "no run" if search.reached.complete else f"none of the runs to {len(search.reached.states):,} states"
-        unreached |= {row: Unreached(row, f"{every} of {stage} takes it", certain=False) for row in wanted - found}
-    rows_of = {steps: frozenset[TableRow]().union(*runs.values()) for steps, runs in groups.items()}
+        for row in wanted - found:
+            looked[row][search.reached.complete] += (stage,)
+    rows_of = {look: frozenset[TableRow]().union(*runs.values()) for look, runs in groups.items()}
     programs = (
-        Program(steps, tuple(_cover(groups[steps], lambda run: len(run.labels))), rows_of[steps])
-        for steps in _cover(rows_of, len)
+        Program(*look, tuple(_cover(groups[look], lambda run: len(run.labels))), rows_of[look])
+        for look in _cover(rows_of, lambda look: len(look[-1]))
     )
-    left = sorted((each for row, each in unreached.items() if row not in found), key=lambda each: each.row)
-    return Tour(tuple(programs), frozenset(found), tuple(left), states)
+    left = [Unreached(row, looked=stages[True], cut_short=stages[False]) for row, stages in looked.items()]
+    left += [Unreached(row, why) for row, why in impossible.items() if row not in looked]
+    unreached = sorted((each for each in left if each.row not in found), key=lambda each: each.row)
+    return Tour(tuple(programs), frozenset(found), tuple(unreached), states)
 
 
 class _Shown:
@@ -196,9 +229,9 @@ class _Shown:
         for event in events:
             kind = self._kind(event.name)
             if kind is not None:
-                place = event.label[len(event.name) :].strip("()")
-                means = self._events[event.name].means
-                yield Step(kind, event.name, self._lines.get(event.name, ""), place, means)
+                message, copy = (*event.index, 0, 0)[:2]
+                line, means = self._lines.get(event.name, ""), self._events[event.name].means
+                yield Step(kind, event.name, line, message, copy, event.consumer, means)
 
     def _kind(self, event: str) -> StepKind | None:
         declared, agent = self._events[event], self._agents[event]
@@ -223,13 +256,15 @@ class _Search:
         possible: the rows that some run might take, as far as each machine is looked at by itself.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what is searched
         self,
         specification: Specification,
         configuration: Configuration,
         stage: Stage,
         faults: frozenset[Fault],
         actions: frozenset[str],
+        *,
+        passing: bool,
     ) -> None:
         self._stage = stage
         self._bounds = Bounds(
@@ -246,7 +281,7 @@ class _Search:
         self._taken = defaultdict[TableRow, list[_At]](list)
         for at in self._cells():
             row = self._row(*at)
-            if row is not None and row.moves:
+            if row is not None and (row.moves or passing):
                 self._taken[row].append(at)
         self.possible = {row for row, taken in self._taken.items() if any(map(self._may, taken))}
 
