@@ -278,6 +278,7 @@ class Agent(enum.StrEnum):
     DISK = "disk"
     TIMER = "timer"
     RECOVERY = "recovery"
+    OPERATOR = "operator"
     NEMESIS = "nemesis"
     NOT_IN_ENGINE = "not_in_engine"
 

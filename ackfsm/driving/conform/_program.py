@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from ackfsm.driving.conform._claims import BROKER_FAULTS, Claims, Mode, Operation, acknowledged_by_application
 from ackfsm.terms import AckMode, Fault
 
-__all__ = ["Close", "Inject", "Program", "Receive", "Recover", "Send", "Step", "draw", "smaller"]
+__all__ = ["Act", "Close", "Inject", "Program", "Receive", "Recover", "Send", "Step", "draw", "smaller"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +65,22 @@ class Inject:
     after: int = 1
 
 
-Step: TypeAlias = Send | Receive | Recover | Close | Inject
+@dataclasses.dataclass(frozen=True, slots=True)
+class Act:
+    """One event of the tables that an application, or a fault, brings about; or a delivery that is waited for.
+
+    ``message`` is that of the event, empty for none; ``during`` strikes while the call is under way, at its ``after``-th
+    step.
+    """
+
+    event: str
+    message: str = ""
+    who: int = 0
+    during: Fault | None = None
+    after: int = 1
+
+
+Step: TypeAlias = Send | Receive | Recover | Close | Inject | Act
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,6 +107,8 @@ def _told(step: Step) -> str:
             return f"{_named(who)} closes"
         case Inject():
             return _told_fault(step)
+        case Act():
+            return _told_act(step)
 
 
 def _told_fault(step: Inject) -> str:
@@ -104,6 +121,12 @@ def _told_fault(step: Inject) -> str:
         case _:
             what = {"commit_sent": "commit of the producer", "commit_received": f"commit of {_named(step.who)}"}
             return f"{step.fault}{whose}, at step {step.after} of a {what.get(step.at, step.at)}"
+
+
+def _told_act(step: Act) -> str:
+    about = f" of {step.message}" if step.message else ""
+    struck = f", struck by {step.during} at step {step.after}" if step.during else ""
+    return f"{step.event}{about} ({_named(step.who)}){struck}"
 
 
 def _messages(number: int) -> str:
@@ -206,7 +229,7 @@ def _less(step: Step) -> Iterator[Step]:
     if isinstance(step, Send | Receive) and step.number > 1:
         yield dataclasses.replace(step, number=1)
         yield dataclasses.replace(step, number=step.number - 1)
-    if isinstance(step, Receive | Recover | Close | Inject) and step.who > 0:
+    if isinstance(step, Receive | Recover | Close | Inject | Act) and step.who > 0:
         yield dataclasses.replace(step, who=0)
     if isinstance(step, Inject) and step.at not in {"idle", "delivered"}:
         yield dataclasses.replace(step, at="idle")

@@ -25,12 +25,13 @@ from ackfsm.driving.conform._claims import (
     acknowledged_by_application,
     scope_of,
 )
-from ackfsm.driving.conform._program import Close, Inject, Program, Receive, Recover, Send, Step
+from ackfsm.driving.conform._acts import Hand, perform_act
+from ackfsm.driving.conform._program import Act, Close, Inject, Program, Receive, Recover, Send, Step
 from ackfsm.driving.conform._recorder import Recorder
 from ackfsm.history.format import Event
 from ackfsm.terms import AckfsmError, AckMode, AckScope, Consumption, Fault, ListenerException
 
-__all__ = ["Performed", "perform"]
+__all__ = ["Performed", "Run", "perform"]
 
 _T = TypeVar("_T")
 
@@ -92,10 +93,10 @@ def perform(adapter: Adapter, claimed: Claimed, mode: Mode, program: Program, wa
 
     Raises whatever the adapter raises beside :class:`ClientClosedError` and :class:`BrokerDownError`.
     """
-    return _Run(adapter, claimed, mode, wait).go(program)
+    return Run(adapter, claimed, mode, wait).go(program)
 
 
-class _Run:
+class Run:
     def __init__(self, adapter: Adapter, claimed: Claimed, mode: Mode, wait: float) -> None:
         self.adapter, self.mode, self.wait = adapter, mode, wait
         self.has = claimed.claims.operations
@@ -111,6 +112,7 @@ class _Run:
         self.sent = self.delivered = self.struck = self.transactions = 0
         self.unsettled: set[str] = set()
         self.without_effect: str | None = None
+        self.hands: dict[int, Hand] = {}
 
     # The run
 
@@ -140,6 +142,8 @@ class _Run:
                 self.close(self.producer if step.who < 0 else self.consumers.get(step.who))
             case Inject():
                 self.inject(step)
+            case Act():
+                perform_act(self, step)
 
     # Clients
 
@@ -184,13 +188,14 @@ class _Run:
 
     # Sending
 
-    def send(self, strike: Strike | None = None) -> None:
-        client, message = self.sender(), f"m{self.sent + 1}"
-        self.sent += 1
+    def send(self, strike: Strike | None = None, again: str = "") -> None:
+        """Send the next message, or ``again`` one that was sent."""
+        client, message = self.sender(), again or f"m{self.sent + 1}"
+        self.sent += not again
         self.begin(client)
         self.recorder.of_message(
             client.name,
-            Event.SEND,
+            Event.RESEND if again else Event.SEND,
             message,
             delivery_mode=self.mode.delivery_mode.value,
             transaction=client.transaction,
@@ -450,9 +455,11 @@ class _Run:
         if self.by_application and self.consumer(who).given_back:
             return  # what failed and is kept would have to be acknowledged with others
         got = self.receive_or_send(who)
-        if got is None:
-            return
-        client, delivery = got
+        if got is not None:
+            self.fail(*got)
+
+    def fail(self, client: _Client, delivery: Delivery) -> None:
+        """The listener throws, with this message in hand."""
         self.recorder.of_message(
             client.name, Event.FAILED, delivery.message, error="the listener threw", transaction=client.transaction
         )
@@ -513,24 +520,30 @@ class _Run:
 
     def strike_between(self, step: Inject) -> None:
         """No call is under way; the consumer may have a message that it is not done with."""
-        of_producer = step.fault in {Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS}
-        of_broker = step.fault in BROKER_FAULTS
-        if not of_producer and not of_broker and self.consumer(step.who).name not in self.known:
+        of_consumer = step.fault in {Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS}
+        if of_consumer and self.consumer(step.who).name not in self.known:
             self.take(step.who)
         if not self.unsettled:
             self.send_visibly()
         got = self.receive_or_send(step.who) if step.at == "delivered" else None
-        victim = self.sender() if of_producer else self.consumer(step.who)
-        if not of_broker and victim.name not in self.known:
-            return  # nobody has heard of it, so nothing can strike it
-        at_stake = bool(self.unsettled) or got is not None or victim.transaction is not None
-        self.tell_fault(step.fault, victim)
-        self.adapter.fault(step.fault, None if of_broker else victim.name)
-        self.aftermath(step.fault, victim, at_stake=at_stake, doubted=False)
-        if got is not None and victim in self.clients():
+        victim = self.befall(step.fault, step.who, at_stake=got is not None)
+        if victim is not None and got is not None and victim in self.clients():
             victim.given_back.add(got[1].message)
             self.recorder.of_message(victim.name, Event.PROCESSED, got[1].message, transaction=victim.transaction)
             self.returned(victim, got[1].message)
+
+    def befall(self, fault: Fault, who: int, *, at_stake: bool) -> _Client | None:
+        """Let a fault strike now; the client that it struck, or ``None`` if there is none of which anybody has heard."""
+        of_producer = fault in {Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS}
+        of_broker = fault in BROKER_FAULTS
+        victim = self.sender() if of_producer else self.consumer(who)
+        if not of_broker and victim.name not in self.known:
+            return None
+        at_stake = bool(self.unsettled) or at_stake or victim.transaction is not None
+        self.tell_fault(fault, victim)
+        self.adapter.fault(fault, None if of_broker else victim.name)
+        self.aftermath(fault, victim, at_stake=at_stake, doubted=False)
+        return victim
 
     @property
     def known(self) -> set[str]:

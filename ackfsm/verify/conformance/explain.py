@@ -202,6 +202,7 @@ class Cases:
     """The cases that were ``held`` to the model: messages of a history or pairs of them.
 
     Attributes:
+        held: the decisions on all of them.
         contradicted: those that are no run of the model, ascending.
         undecided: those of which nothing was decided, ascending, by the reason.
         open: all of these, ascending.
@@ -215,7 +216,7 @@ class Cases:
     def __init__(
         self, held: Conformance, counted: AnomalyCounts, contradicted: Ints, undecided: Mapping[str, Ints]
     ) -> None:
-        self._held, self._counted, self._events = held, counted, counted.events
+        self.held, self._counted, self._events = held, counted, counted.events
         self.contradicted, self.undecided = contradicted, undecided
         self.open = np.unique(np.concatenate([contradicted[:0], *undecided.values()]))
 
@@ -226,16 +227,16 @@ class Cases:
     def _causes(self, cases: Ints) -> Counter[str]:
         """What explains ``cases``, which are runs of the model, each with how many need it."""
         found = Counter[str]()
-        for places in itertools.islice(self._held.alike(cases), self._most):
-            for cause in {name for _, name in self._held.needed(int(cases[places[0]]))}:
+        for places in itertools.islice(self.held.alike(cases), self._most):
+            for cause in {name for _, name in self.held.needed(int(cases[places[0]]))}:
                 found[cause] += len(places)
         return found
 
     def _needs(self, cases: Ints, of: Ints) -> Iterator[Need]:
         """What explains ``cases``, each ``of`` a message or transaction."""
-        for places in self._held.alike(cases):
-            for place, cause in self._held.needed(int(cases[places[0]])):
-                yield of[places], cause, self._held.rows(cases[places], place)
+        for places in self.held.alike(cases):
+            for place, cause in self.held.needed(int(cases[places[0]])):
+                yield of[places], cause, self.held.rows(cases[places], place)
 
     def unnamed(self, named: Iterable[Ints]) -> Ints:
         """The contradicted cases that are none of those ``named`` by an anomaly that nothing explains."""
@@ -245,10 +246,10 @@ class Cases:
         """What came of it: the contradicted cases that anomalies have ``accused``, and ``more`` without an anomaly."""
         examples = (self.contradiction(case, names_of(case, accused)) for case in self.contradicted[:SHOWN].tolist())
         return Explanation(
-            messages=self._held.messages,
-            lives=len(self._held.decisions),
-            states=self._held.judge.states,
-            searches=self._held.judge.searches,
+            messages=self.held.messages,
+            lives=len(self.held.decisions),
+            states=self.held.judge.states,
+            searches=self.held.judge.searches,
             contradicted=len(self.contradicted) + len(more),
             unnamed=len(self.unnamed(accused.values())) + len(more),
             examples=(*examples, *more)[:SHOWN],
@@ -257,7 +258,7 @@ class Cases:
 
     def _stop(self, case: int) -> tuple[Contradiction, Lived, Sign]:
         """Return the contradiction of a contradicted case, its life, and the impossible sign."""
-        decision, lived = self._held.of(case)
+        decision, lived = self.held.of(case)
         stop, heard = decision.contradiction, lived.life.heard
         if stop is None:
             raise ValueError(f"case {case} is a run of the model")
@@ -323,7 +324,7 @@ class Explainer(Cases):
 
     def life(self, message: int) -> tuple[Lived, str | None] | None:
         """The life of ``message``, and why nothing was decided of it; ``None`` if it was not held to the model."""
-        return (self._held.of(message)[1], self.why_undecided(message)) if self._held.held[message] else None
+        return (self.held.of(message)[1], self.why_undecided(message)) if self.held.held[message] else None
 
     def why_undecided(self, message: int) -> str | None:
         """Why nothing was decided of ``message``, a clause; ``None`` if something was."""

@@ -76,7 +76,7 @@ class PairExplainer(Cases):
 
     def loose(self) -> Ints:
         """The pairs, two messages a row, that are no run of the model in the order of their lines."""
-        places = self._held.loose()
+        places = self.held.loose()
         return np.column_stack([self._pairs.first[places], self._pairs.second[places]])
 
     def explained(
@@ -120,7 +120,7 @@ class PairExplainer(Cases):
     def _stops(self) -> tuple[Ints, Ints]:
         """The messages that cannot have come again with another one as it was, and the row where each did."""
         found: dict[int, int] = {}
-        for pair, row in zip(*map(np.ndarray.tolist, self._held.stops()), strict=True):
+        for pair, row in zip(*map(np.ndarray.tolist, self.held.stops()), strict=True):
             if self._came_again_in(pair):
                 message = self._impossible_of(pair)
                 found[message] = min(row, found.get(message, row))
@@ -182,7 +182,7 @@ class PairExplainer(Cases):
         chosen = np.flatnonzero(usable)
         needing = [
             of[chosen[its]]
-            for its in itertools.islice(self._held.alike(places[chosen]), self._most)
+            for its in itertools.islice(self.held.alike(places[chosen]), self._most)
             if self._needs_another_consumer(int(places[chosen[its[0]]]))
         ]
         return np.setdiff1d(np.concatenate([of[:0], *needing]), of[~usable])
@@ -192,10 +192,10 @@ class PairExplainer(Cases):
 
         A fault of the broker befalls all that there are.
         """
-        _, lived = self._held.of(pair)
+        _, lived = self.held.of(pair)
         heard = [each.sign for each in lived.life.heard]
         own = next((sign.consumer for sign in heard if sign.name == DELIVERED_SOMEHOW and sign.of == 1), 0)
-        needed = [heard[place] for place, _ in self._held.needed(pair)]
+        needed = [heard[place] for place, _ in self.held.needed(pair)]
         of_all = len(lived.consumers) > 1 and any(sign.name in OF_THE_BROKER for sign in needed)
         return of_all or any(sign.consumer not in {0, own} for sign in needed)
 

@@ -137,6 +137,10 @@ class Walk:
         """Whether all that came before the sign at ``place`` is in ``cut``; for the end, always."""
         return place == len(self._life.heard) or not self._order.before[place] & ~cut
 
+    def following(self, cut: Cut) -> Iterator[int]:
+        """Yield the places of the signs that may be the next after those of ``cut``."""
+        return self._order.next(cut)
+
     def end(self, level: Mapping[Cut, Belief]) -> Belief:
         """Return the belief at the cut of all signs."""
         return level.get(self._all, _NONE)

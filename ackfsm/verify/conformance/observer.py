@@ -13,8 +13,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Collection, Iterable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,20 @@ from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.conformance.successors import Successors, Vectors
 from ackfsm.verify.context.signs import BOTH, Sign
 
-__all__ = ["Belief", "Hearing", "Observer", "States", "TooManyStatesError"]
+__all__ = ["Belief", "Hearing", "Move", "Observer", "States", "TooManyStatesError", "Way"]
 
 Belief: TypeAlias = frozenset[int]
+
+
+class Move(NamedTuple):
+    """One of ``events`` happens; how sure that is, says ``certainty``: if possible, or perhaps not at all."""
+
+    events: frozenset[int]
+    certainty: Certainty
+
+
+Way: TypeAlias = tuple[Move, ...]
+"""What a sign may stand for: moves, one after the other, and hidden events after each."""
 
 _MOST_STATES: Final = 30_000
 _MOST_BELIEVED: Final = 2_000_000
@@ -118,6 +129,22 @@ class States:
                 begin += len(counts)
         return after
 
+    def steps(self, states: Sequence[int], events: frozenset[int]) -> list[list[tuple[int, int]]]:
+        """For each of ``states`` those of ``events`` that are enabled, in order, with the states that they lead to."""
+        if not events or not states:
+            return [[] for _ in states]
+        after, numbers = self.after(states, events), sorted(events)
+        enabled = self._successors.enabled(self._rows(states), events)
+        return [
+            [*zip(itertools.compress(numbers, its), after[state], strict=True)]
+            for state, its in zip(states, enabled.tolist(), strict=True)
+        ]
+
+    def machines(self, state: int) -> list[int]:
+        """The numbers of the states of the machines of the network."""
+        found: list[int] = self._rows([state])[0].tolist()
+        return found
+
     def enabled(self, states: Collection[int]) -> frozenset[int]:
         """Return the events that are enabled in at least one of ``states``, which are not empty."""
         enabled = self._successors.enabled(self._rows(states), range(len(self.network.events)))
@@ -125,7 +152,7 @@ class States:
 
     def is_in(self, state: int, names: Mapping[str, frozenset[str]]) -> bool:
         """Whether some machine is in one of the states that stand under its name."""
-        row = self._rows([state])[0].tolist()
+        row = self.machines(state)
         return any(
             instance.fsm.states[number] in names.get(instance.fsm.name, ())
             for instance, number in zip(self.network.instances, row, strict=True)
@@ -178,7 +205,7 @@ class Observer:
     """The observer of the signs of one message or two; events without a sign may happen unseen."""
 
     def __init__(self, states: States, specification: Specification, hearing: Hearing) -> None:
-        self._states = states
+        self.states = states
         self._hearing = hearing
         self._recording = specification.recording
         self._environment = specification.environment(states.network.configuration)
@@ -191,7 +218,7 @@ class Observer:
         events = states.network.events
         happens = {event for name in hearing.unseen for event in told.get(name, ())}
         untold = frozenset() if hearing.together else self._recording.untold.keys()
-        self._hidden = frozenset(
+        self.hidden = frozenset(
             number
             for number, event in enumerate(events)
             if event.name in untold
@@ -207,6 +234,7 @@ class Observer:
             and event.name not in calls & heard[self._whose(event)] | self._recording.not_awaited
         )
         self._steps: dict[tuple[Belief, Sign], Belief] = {}
+        self._ways: dict[Sign, tuple[Way, ...]] = {}
         self._closures: dict[Belief, Belief] = {}
 
     def _told(self, row: SignRow) -> tuple[str, ...]:
@@ -233,33 +261,43 @@ class Observer:
 
     def possible(self, belief: Belief) -> tuple[str, ...]:
         """What might have been heard instead, as labels of events, without faults and what applications choose."""
-        events = self._states.network.events
-        numbers = self._states.enabled(belief) - self._hidden
+        events = self.states.network.events
+        numbers = self.states.enabled(belief) - self.hidden
         return tuple(sorted(events[number].label for number in numbers if not events[number].may_never_happen))
+
+    def ways(self, sign: Sign) -> tuple[Way, ...]:
+        """Return what ``sign``, which is not that the message is at rest, may stand for: one of these ways."""
+        row = self._recording.signs[sign.name]
+        if sign.of == BOTH and row.of is Of.COVERED:
+            return self._in_either_order(sign, row)
+        if sign.name in self._hearing.unheard[0 if sign.of == BOTH else sign.of]:
+            return ((),)
+        certainty = max(sign.certainty, row.sure)
+        told = Move(self._events(row, sign), Certainty.CERTAIN if certainty is Certainty.PERHAPS else certainty)
+        before, after = self._unwritten(row, sign.consumer), self._then(row, sign.consumer)
+        then = (Move(after, Certainty.PERHAPS),) if after else ()
+        way = (*((Move(before, Certainty.PERHAPS),) if before else ()), told, *then)
+        return (way, then) if certainty is Certainty.PERHAPS else (way,)
 
     def _heard(self, belief: Belief, sign: Sign) -> Belief:
         row = self._recording.signs[sign.name]
-        if sign.of == BOTH and row.of is Of.COVERED:
-            return self._in_either_order(belief, sign, row)
-        if sign.name in self._hearing.unheard[0 if sign.of == BOTH else sign.of]:
-            return belief
         if row.stays_away:
-            return self._at_rest(belief, row)
-        before = self._with(belief, self._unwritten(row, sign.consumer))
-        events = self._events(row, sign)
-        after = self._fired(before, events)
-        certainty = max(sign.certainty, row.sure)
-        if certainty is Certainty.PERHAPS:
-            after |= belief
-        elif certainty is Certainty.IF_POSSIBLE:
-            possible = self._states.after(before, events)
-            after |= {state for state in before if not possible[state]}
-        found = self._closure(frozenset(after))
-        return self._with(found, self._then(row, sign.consumer))
+            unheard = sign.name in self._hearing.unheard[0 if sign.of == BOTH else sign.of]
+            return belief if unheard else self._at_rest(belief, row)
+        if sign not in self._ways:
+            self._ways[sign] = self.ways(sign)
+        after = (functools.reduce(self._moved, way, belief) for way in self._ways[sign])
+        return frozenset[int]().union(*after)
 
-    def _with(self, belief: Belief, events: frozenset[int]) -> Belief:
-        """``belief`` and what one of ``events``, if it happened, leads to."""
-        return self._closure(belief | self._fired(belief, events)) if events else belief
+    def _moved(self, belief: Belief, move: Move) -> Belief:
+        """The belief after ``move``, and hidden events."""
+        after = self._fired(belief, move.events)
+        if move.certainty is Certainty.PERHAPS:
+            after |= belief
+        elif move.certainty is Certainty.IF_POSSIBLE:
+            possible = self.states.after(belief, move.events)
+            after |= {state for state in belief if not possible[state]}
+        return self._closure(frozenset(after))
 
     def _then(self, row: SignRow, consumer: int) -> frozenset[int]:
         """What its client may do next without a line."""
@@ -272,40 +310,41 @@ class Observer:
         side = Lane(row.side.value)
         return frozenset(
             number
-            for number, event in enumerate(self._states.network.events)
+            for number, event in enumerate(self.states.network.events)
             if self._lanes[event.name] is side
             and not event.may_never_happen
             and event.name not in self._recording.calls
             and _concerns(event, consumer)
         )
 
-    def _in_either_order(self, belief: Belief, sign: Sign, row: SignRow) -> Belief:
+    def _in_either_order(self, sign: Sign, row: SignRow) -> tuple[Way, ...]:
         """One call, or its answer, is an event of each of two messages, unless that of one covers the other."""
         covers = row.is_call and sign.certainty is Certainty.CERTAIN
-        found: set[int] = set()
+        found = list[Way]()
         for one in (1, BOTH - 1):
             other = dataclasses.replace(sign.if_possible() if covers else sign, of=BOTH - one)
-            found |= self.hear(self.hear(belief, dataclasses.replace(sign, of=one)), other)
-        return frozenset(found)
+            both = itertools.product(self.ways(dataclasses.replace(sign, of=one)), self.ways(other))
+            found += (first + second for first, second in both)
+        return tuple(found)
 
     def _at_rest(self, belief: Belief, row: SignRow) -> Belief:
-        due = self._states.after(belief, self._due)
-        return frozenset(state for state in belief if not due[state] and not self._states.is_in(state, row.stays_away))
+        due = self.states.after(belief, self._due)
+        return frozenset(state for state in belief if not due[state] and not self.states.is_in(state, row.stays_away))
 
     def _events(self, row: SignRow, sign: Sign) -> frozenset[int]:
         names = {*self._told(row), *(event for name, event in self._hearing.also if name == row.name)}
         return frozenset(
             number
             for number in self._named(names, sign.consumer)
-            if self._is_of(self._states.network.events[number], sign.of)
+            if self._is_of(self.states.network.events[number], sign.of)
         )
 
     def _named(self, names: Collection[str], consumer: int) -> frozenset[int]:
-        events = enumerate(self._states.network.events)
+        events = enumerate(self.states.network.events)
         return frozenset(number for number, event in events if event.name in names and _concerns(event, consumer))
 
     def _fired(self, belief: Collection[int], events: frozenset[int]) -> set[int]:
-        after = self._states.after(belief, events)
+        after = self.states.after(belief, events)
         return set(itertools.chain.from_iterable(map(after.__getitem__, belief)))
 
     def _closure(self, belief: Belief) -> Belief:
@@ -313,10 +352,10 @@ class Observer:
         if belief not in self._closures:
             found, front = set(belief), set(belief)
             while front:
-                front = self._fired(front, self._hidden) - found
+                front = self._fired(front, self.hidden) - found
                 found |= front
-            self._states.believed += len(belief) + len(found)
-            if self._states.believed > _MOST_BELIEVED:
+            self.states.believed += len(belief) + len(found)
+            if self.states.believed > _MOST_BELIEVED:
                 raise TooManyStatesError(f"a message may be in too many states at once (more than {_MOST_BELIEVED:,})")
             self._closures[belief] = frozenset(found)
         return self._closures[belief]

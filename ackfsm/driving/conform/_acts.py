@@ -1,0 +1,150 @@
+"""Acts by the events of the tables: each with the call that it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from ackfsm.driving.conform._adapter import Delivery, Strike
+from ackfsm.driving.conform._program import Act
+from ackfsm.tables.names import Event
+from ackfsm.terms import Fault
+
+if TYPE_CHECKING:
+    from ackfsm.driving.conform._run import Run
+
+__all__ = ["ACTS", "Hand", "perform_act"]
+
+
+@dataclasses.dataclass(slots=True)
+class Hand:
+    """A message that a consumer was handed, until its listener has returned; ``client`` is that of the run."""
+
+    client: Any
+    delivery: Delivery
+    processed: bool = False
+
+
+def perform_act(run: Run, act: Act) -> None:
+    """Do what ``act`` is.  What nobody is there for is left out: the broker has done something else than the model's run."""
+    if act.event in set(Fault) - {Fault.LISTENER_EXCEPTION}:
+        run.befall(Fault(act.event), act.who, at_stake=act.who in run.hands)
+        return
+    ACTS[act.event](run, act)
+
+
+def _strike(act: Act) -> Strike | None:
+    return None if act.during is None else Strike(act.during, act.after)
+
+
+def _send(run: Run, act: Act) -> None:
+    run.send(_strike(act))
+
+
+def _resend(run: Run, act: Act) -> None:
+    run.send(_strike(act), again=act.message)
+
+
+def _deliver(run: Run, act: Act) -> None:
+    _let_go(run, act.who)
+    got = run.receive(act.who)
+    if got is not None:
+        run.hands[act.who] = Hand(*got)
+
+
+def _let_go(run: Run, who: int) -> None:
+    """The listener returns, if it holds a message still."""
+    hand = run.hands.pop(who, None)
+    if hand is None or hand.client not in run.clients():
+        return
+    if not hand.processed:
+        run.processed(hand.client, hand.delivery.message)
+    run.returned(hand.client, hand.delivery.message)
+
+
+def _process(run: Run, act: Act) -> None:
+    hand = run.hands.get(act.who)
+    if hand is None or hand.processed or hand.client not in run.clients():
+        return
+    hand.processed = True
+    run.processed(hand.client, hand.delivery.message)
+    if not (run.transacted or run.by_application):
+        _let_go(run, act.who)
+
+
+def _acknowledge(run: Run, act: Act) -> None:
+    client = run.consumers.get(act.who)
+    if client is None or not client.held or not run.by_application:
+        return
+    message = act.message if act.message in client.held else client.held[-1]
+    run.acknowledge(client, message, _strike(act))
+    _let_go(run, act.who)
+
+
+def _commit(run: Run, act: Act) -> None:
+    if run.producer is not None:
+        run.commit(run.producer, _strike(act))
+
+
+def _rollback(run: Run, _: Act) -> None:
+    if run.producer is not None:
+        run.rollback(run.producer)
+
+
+def _commit_received(run: Run, act: Act) -> None:
+    client = run.consumers.get(act.who)
+    if client is not None:
+        run.commit(client, _strike(act))
+        _let_go(run, act.who)
+
+
+def _rollback_received(run: Run, act: Act) -> None:
+    client = run.consumers.get(act.who)
+    if client is not None:
+        run.rollback(client)
+        _let_go(run, act.who)
+
+
+def _recover(run: Run, act: Act) -> None:
+    _let_go(run, act.who)
+    run.recover(act.who)
+
+
+def _close(run: Run, act: Act) -> None:
+    _let_go(run, act.who)
+    run.close(run.consumers.get(act.who))
+
+
+def _close_producer(run: Run, _: Act) -> None:
+    run.close(run.producer)
+
+
+def _throw(run: Run, act: Act) -> None:
+    hand = run.hands.pop(act.who, None)
+    if hand is not None and not hand.processed and hand.client in run.clients() and not hand.client.given_back:
+        run.fail(hand.client, hand.delivery)
+
+
+ACTS: Final[Mapping[str, Callable[[Run, Act], None]]] = MappingProxyType(
+    {
+        Event.SEND: _send,
+        Event.SEND_IN_TRANSACTION: _send,
+        Event.RESEND: _resend,
+        Event.DELIVERED_CLEAR: _deliver,
+        Event.DELIVERED_FLAGGED: _deliver,
+        Event.PROCESSED: _process,
+        Event.PROCESSED_IN_VAIN: _process,
+        Event.ACKNOWLEDGE: _acknowledge,
+        Event.COMMIT_CALLED: _commit,
+        Event.ROLLBACK: _rollback,
+        Event.CONSUMER_COMMIT_CALLED: _commit_received,
+        Event.CONSUMER_ROLLBACK: _rollback_received,
+        Event.RECOVER: _recover,
+        Event.CONSUMER_CLOSE: _close,
+        "producer_close": _close_producer,
+        Event.LISTENER_EXCEPTION: _throw,
+    }
+)
+"""By event of ``spec/events.yaml``."""

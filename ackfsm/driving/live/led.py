@@ -1,0 +1,93 @@
+"""The programs of a tour as programs that an adapter is led through."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from ackfsm import tables
+from ackfsm.driving import conform
+from ackfsm.driving.conform import Act
+from ackfsm.driving.conform._acts import ACTS
+from ackfsm.driving.live.tour import Program, Step, StepKind, tour
+from ackfsm.tables.names import Event
+from ackfsm.terms import Configuration, Fault
+
+__all__ = ["led"]
+
+_STRUCK: Final[Mapping[str, Collection[Fault]]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (Event.SEND, Event.SEND_IN_TRANSACTION, Event.RESEND, Event.COMMIT_CALLED),
+            (Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS, Fault.BROKER_KILL),
+        ),
+        **dict.fromkeys(
+            (Event.ACKNOWLEDGE, Event.CONSUMER_COMMIT_CALLED),
+            (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL),
+        ),
+    }
+)
+"""The faults that may strike a call while that is under way."""
+_UNPERFORMED: Final = frozenset({"send_timed_out", "outcome_forgotten"})
+"""Decisions of the application that nobody sees: the call that follows tells of them."""
+
+
+def led(configuration: Configuration, faults: Collection[Fault]) -> Mapping[Fault | None, Sequence[conform.Program]]:
+    """Return the programs of the tour of ``configuration``, by the fault that strikes in them.
+
+    Left out are those in which more than one kind of fault strikes, or something happens that no application or nemesis
+    brings about (a lease that ends).
+    """
+    specification = tables.load()
+    found: dict[Fault | None, dict[conform.Program, None]] = {}
+    for program in tour(specification, configuration, faults=faults).programs:
+        struck = {Fault(step.event) for step in program.steps if step.event in set(Fault)}
+        acts = tuple(_acts(program)) if len(struck) <= 1 else ()
+        if acts and None not in acts:
+            whole = conform.Program(tuple(act for act in acts if act is not None))
+            found.setdefault(next(iter(struck), None), {})[whole] = None
+    return {fault: tuple(programs) for fault, programs in found.items()}
+
+
+def _acts(program: Program) -> Iterator[Act | None]:
+    """Yield the acts of a program, ``None`` for one that there is not."""
+    last: Act | None = None
+    for number, step in enumerate(program.steps):
+        act = _act(step)
+        if act is None:
+            if _matters(step):
+                yield None
+            elif step.kind is StepKind.HEARD:  # the call that is answered is over
+                if last is not None:
+                    yield last
+                last = None
+            continue
+        fault = Fault(act.event) if step.kind is StepKind.FAULT else None
+        if fault is not None and last is not None and fault in _STRUCK.get(last.event, ()):
+            yield Act(last.event, last.message, last.who, fault, 1 + number % 12)
+            last = None
+            continue
+        if last is not None:
+            yield last
+        last = act
+    if last is not None:
+        yield last
+
+
+def _act(step: Step) -> Act | None:
+    if step.kind is StepKind.FAULT or (step.event in ACTS and _is_done(step)):
+        return Act(step.event, f"m{step.message}" if step.message else "", max(step.consumer - 1, 0))
+    return None
+
+
+def _is_done(step: Step) -> bool:
+    """Whether the application does it: a delivery is waited for, an acknowledgement of the library is not its own."""
+    return step.kind is StepKind.ACT or step.event in {Event.DELIVERED_CLEAR, Event.DELIVERED_FLAGGED}
+
+
+def _matters(step: Step) -> bool:
+    """Whether a step without an act of ours changes what the run is."""
+    if step.kind is StepKind.ACT:
+        return step.event not in _UNPERFORMED
+    return step.kind is StepKind.HEARD and not step.line
