@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from ackfsm import tables
@@ -23,6 +23,8 @@ from ackfsm.text import in_words
 __all__ = ["conform"]
 
 Progress = Callable[[str, int, int], None]
+Led = Callable[[Mode, Fault | None], Sequence[Program]]
+Watch = Callable[[Mode, Fault | None, Judgement], None]
 
 
 def conform(  # noqa: PLR0913 - what is driven, and how much
@@ -33,6 +35,8 @@ def conform(  # noqa: PLR0913 - what is driven, and how much
     faults: Collection[Fault | None] | None = None,
     output: Path | None = None,
     specification: Specification | None = None,
+    led: Led = lambda _mode, _fault: (),
+    watch: Watch = lambda _mode, _fault, _judged: None,
     progress: Progress = lambda _what, _done, _of: None,
 ) -> Report:
     """Drive ``adapter`` through every mode that it claims, under no fault and under each fault that it can take.
@@ -44,6 +48,8 @@ def conform(  # noqa: PLR0913 - what is driven, and how much
         faults: only these of its faults, ``None`` among them for no fault; by default all.
         output: a folder for the histories of violations, made if there is one; by default none is kept.
         specification: the tables, by default those of the project.
+        led: programs of a mode and fault that are run before those that are drawn.
+        watch: called with each run that was judged.
         progress: called with what goes on, and with how many cells are done of how many.
 
     An :class:`ackfsm.terms.AckfsmError` of the adapter ends it early: it is in ``stopped`` of the report.  Raises
@@ -61,7 +67,7 @@ def conform(  # noqa: PLR0913 - what is driven, and how much
     done: list[Cell] = []
     stopped: AckfsmError | None = None
     with Judge(known) as judge:
-        campaign = _Campaign(adapter, known, limits, output, judge)
+        campaign = _Campaign(adapter, known, limits, output, judge, led, watch)
         for number, (mode, fault) in enumerate(cells):
             progress(f"{mode}; {fault or NO_FAULT}", number, len(cells))
             try:
@@ -148,6 +154,8 @@ class _Campaign:
     limits: Limits
     output: Path | None
     judge: Judge
+    led: Led
+    watch: Watch
 
     def cell(self, mode: Mode, fault: Fault | None) -> Cell:
         """Run the programs of one cell until one is a violation."""
@@ -155,9 +163,10 @@ class _Campaign:
             return _open(mode, fault, self.claimed.refused[mode])
         doubts = _Doubts()
         run, end = 0, math.inf if self.limits.seconds is None else time.monotonic() + self.limits.seconds
-        while run < self.limits.runs and (not run or time.monotonic() < end):
+        for program in (*self.led(mode, fault), *self.drawn(mode, fault)):
+            if run and time.monotonic() > end:
+                break
             run += 1
-            program = self.program(mode, fault, run)
             performed, judged = self.performed(mode, fault, run, program)
             doubts.struck += performed.struck > 0
             doubts.delivered += performed.delivered
@@ -179,9 +188,10 @@ class _Campaign:
             return _open(mode, fault, why, run, doubts.struck)
         return Cell(mode=mode, fault=fault, status=Status.OK, runs=run, struck=doubts.struck)
 
-    def program(self, mode: Mode, fault: Fault | None, run: int) -> Program:
-        seed = f"{self.limits.seed} {mode} {fault or NO_FAULT} {run}"
-        return draw(seed, mode, fault, self.claimed.claims, self.limits.messages)
+    def drawn(self, mode: Mode, fault: Fault | None) -> Iterator[Program]:
+        for run in range(1, self.limits.runs + 1):
+            seed = f"{self.limits.seed} {mode} {fault or NO_FAULT} {run}"
+            yield draw(seed, mode, fault, self.claimed.claims, self.limits.messages)
 
     def performed(self, mode: Mode, fault: Fault | None, run: int, program: Program) -> tuple[Performed, Judgement]:
         try:
@@ -189,7 +199,9 @@ class _Campaign:
         except AckfsmError as error:
             raise _StoppedError(_placed(error, f"{mode}; {fault or NO_FAULT}; run {run}")) from error
         note = f"ackfsm conform: {mode}; {fault or NO_FAULT}; seed {self.limits.seed}, run {run}: {program}"
-        return performed, self.judge.judge(performed, mode, note)
+        judged = self.judge.judge(performed, mode, note)
+        self.watch(mode, fault, judged)
+        return performed, judged
 
     def failure(self, mode: Mode, fault: Fault | None, run: int, program: Program, judged: Judgement) -> Failure:
         """Make the program smaller, and keep both histories."""

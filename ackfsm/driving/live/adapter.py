@@ -76,7 +76,7 @@ class LiveAdapter(Adapter):
         """Of a broker that runs; ``folder`` is for the logs and lines of the clients."""
         self._broker, self._driver, self._claims, self._kind = broker, driver, claims, kind
         self._command = driver.command()
-        self._configurations = claimed(claims, tables.load()).configurations
+        self.configurations = claimed(claims, tables.load()).configurations
         self._folder = folder
         self._runs = self._made = 0
         self._up = True
@@ -85,6 +85,7 @@ class LiveAdapter(Adapter):
         self._consuming: set[str] = set()
         self._dead: set[str] = set()
         self._idle: list[_Worker] = []
+        self._relays: list[Relay] = []
 
     def claims(self) -> Claims:
         """Return the claims."""
@@ -109,8 +110,11 @@ class LiveAdapter(Adapter):
             for worker in [*self._clients.values(), *self._idle]:
                 stack.callback(worker.relay.close)
                 stack.callback(worker.client.kill)
+            for relay in self._relays:
+                stack.callback(relay.close)
         self._clients.clear()
         self._idle.clear()
+        self._relays.clear()
 
     # Calls
 
@@ -190,9 +194,7 @@ class LiveAdapter(Adapter):
         if worker is None:
             return
         if fault in {Fault.CONSUMER_CRASH, Fault.PRODUCER_CRASH}:
-            worker.client.kill()
-            self._forget(client)
-            worker.relay.close()
+            self._end(self._forget(client))
         else:
             worker.relay.cut()
 
@@ -225,14 +227,14 @@ class LiveAdapter(Adapter):
         name = f"client-{self._made}"
         self._folder.mkdir(parents=True, exist_ok=True)
         client = Client(name, self._command, self._folder / f"{name}.log")
-        return _Worker(client, Relay(self._broker.ports[self._driver.protocol]))
+        return _Worker(client, self._relays.pop() if self._relays else Relay(self._broker.ports[self._driver.protocol]))
 
     def _connect(self, worker: _Worker) -> None:
         name = worker.client.name
         if worker.opened:
             worker.client.call("reopen", within=_CALL)
         else:
-            configuration = self._configurations[self._running()].as_dict()
+            configuration = self.configurations[self._running()].as_dict()
             worker.client.call(
                 "open",
                 within=_CALL,
@@ -289,11 +291,10 @@ class LiveAdapter(Adapter):
             worker.client.call("close", within=_CALL)
         except (ClientClosedError, ClientDownError):
             if not worker.client.alive:
-                worker.relay.close()
+                self._end(worker)
                 return
         except (ClientTimeoutError, ClientRefusedError):
-            worker.client.kill()
-            worker.relay.close()
+            self._end(worker)
             return
         self._idle.append(worker)
 
@@ -306,10 +307,13 @@ class LiveAdapter(Adapter):
     def _killed(self, name: str) -> None:
         """A client that does not answer is killed."""
         if name in self._clients:
-            worker = self._forget(name)
-            worker.client.kill()
-            worker.relay.close()
+            self._end(self._forget(name))
         self._dead.add(name)
+
+    def _end(self, worker: _Worker) -> None:
+        """The process of a client is killed; the relay is for the next one."""
+        worker.client.kill()
+        self._relays.append(worker.relay)
 
     def _forget(self, name: str) -> _Worker:
         self._consuming.discard(name)

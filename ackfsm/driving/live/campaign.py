@@ -11,6 +11,7 @@ from ackfsm.driving.conform import Claims, Limits, Operation, Report, Status, co
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
+from ackfsm.driving.live.led import led
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted
 
@@ -85,6 +86,7 @@ def live(  # noqa: PLR0913 - by name
     delivery_modes: Collection[DeliveryMode] = (DeliveryMode.PERSISTENT,),
     faults: Collection[Fault | None] | None = None,
     limits: Limits,
+    led_too: bool = True,
     progress: Progress = lambda _what, _done, _of: None,
 ) -> LiveReport:
     """Start ``broker``, and drive it by every client in every mode under every fault.
@@ -99,7 +101,8 @@ def live(  # noqa: PLR0913 - by name
         consumptions: only these; by default all that the client has.
         delivery_modes: of the messages.
         faults: only these, ``None`` among them for none; by default all.
-        limits: of each combination.
+        limits: of each combination; ``runs`` are the drawn programs.
+        led_too: whether the programs of a tour of the tables are run before those that are drawn.
         progress: called with what goes on, and with how many combinations of client and mode are done of how many.
 
     Raises :class:`InputError` for a name that there is not, and where broker or the named client cannot be had.
@@ -129,6 +132,7 @@ def live(  # noqa: PLR0913 - by name
             claims = _claims(running, driver, mode, consumption, delivery_modes, kind)
             place = folder / f"{driver.client}-{mode}-{consumption}".lower().replace("_", "-")
             adapter = LiveAdapter(running, driver, claims, place, kind=kind)
+            programs = {each: led(known, claims.faults) for each, known in adapter.configurations.items()} if led_too else {}
             try:
                 reports.append(
                     conform(
@@ -136,6 +140,7 @@ def live(  # noqa: PLR0913 - by name
                         limits=limits,
                         faults=None if faults is None else [each for each in faults if each in {None, *claims.faults}],
                         output=place,
+                        led=lambda its, fault, at=programs: at.get(its, {}).get(fault, ()),
                         progress=lambda cell, _done, _of, at=(what, number): progress(
                             f"{at[0]} {cell.rpartition('; ')[2]}", at[1], len(cells)
                         ),

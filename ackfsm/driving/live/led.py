@@ -33,6 +33,10 @@ _UNPERFORMED: Final = frozenset({"send_timed_out", "outcome_forgotten"})
 """Decisions of the application that nobody sees: the call that follows tells of them."""
 
 
+_UNCAUSED: Final = frozenset({"lease_expired", "expired"})
+"""What time brings about."""
+
+
 def led(configuration: Configuration, faults: Collection[Fault]) -> Mapping[Fault | None, Sequence[conform.Program]]:
     """Return the programs of the tour of ``configuration``, by the fault that strikes in them.
 
@@ -90,4 +94,4 @@ def _matters(step: Step) -> bool:
     """Whether a step without an act of ours changes what the run is."""
     if step.kind is StepKind.ACT:
         return step.event not in _UNPERFORMED
-    return step.kind is StepKind.HEARD and not step.line
+    return step.kind is StepKind.HEARD and (not step.line or step.event in _UNCAUSED)
