@@ -59,7 +59,11 @@ def add_conform(commands: Commands) -> None:
 def add_programs(parser: argparse.ArgumentParser, *, runs: int) -> None:
     """Add how many programs of what size are drawn, and for which modes and faults."""
     parser.add_argument(
-        "--runs", metavar="N", type=at_least(1), default=runs, help="programs for each mode and fault (default: %(default)s)"
+        "--runs",
+        metavar="N",
+        type=at_least(1),
+        default=runs,
+        help="programs for each mode and fault (default: %(default)s)",
     )
     parser.add_argument(
         "--messages", metavar="N", type=at_least(1), default=6, help="messages that a program sends (default: 6)"

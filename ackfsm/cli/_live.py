@@ -75,16 +75,16 @@ def _live(arguments: argparse.Namespace) -> int:
             kind=arguments.queue,
             clients=arguments.client,
             ack_modes=modes_of(arguments),
-            consumptions=None if arguments.consumption is None else words("--consumption", Consumption, arguments.consumption),
+            consumptions=None
+            if arguments.consumption is None
+            else words("--consumption", Consumption, arguments.consumption),
             delivery_modes=words("--delivery-mode", DeliveryMode, arguments.delivery_mode or ["PERSISTENT"]),
             faults=faults_of(arguments),
             limits=Limits(**limits_of(arguments), seconds=arguments.seconds),
             progress=lambda _, done, of: progress("clients and modes", done, of),
         )
     emit(arguments, report.as_json(), lambda: live_screen(report))
-    return result_code(
-        violated=report.verdict is Verdict.INVALID, undetermined=report.verdict is Verdict.UNKNOWN
-    )
+    return result_code(violated=report.verdict is Verdict.INVALID, undetermined=report.verdict is Verdict.UNKNOWN)
 
 
 def _setting(text: str) -> tuple[str, str]:

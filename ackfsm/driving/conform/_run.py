@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from ackfsm.driving.conform._acts import Hand, perform_act
 from ackfsm.driving.conform._adapter import (
     AckOutcome,
     Adapter,
@@ -25,7 +26,6 @@ from ackfsm.driving.conform._claims import (
     acknowledged_by_application,
     scope_of,
 )
-from ackfsm.driving.conform._acts import Hand, perform_act
 from ackfsm.driving.conform._program import Act, Close, Inject, Program, Receive, Recover, Send, Step
 from ackfsm.driving.conform._recorder import Recorder
 from ackfsm.history.format import Event

@@ -51,9 +51,7 @@ _MOMENT: Final = 0.0004
 """Seconds between two steps of a call at which a fault may strike."""
 _SETTLES: Final = 2.0
 """Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
-_OF_BROKER: Final[Mapping[Fault, Callable[[LiveBroker], None]]] = MappingProxyType(
-    {Fault.BROKER_KILL: LiveBroker.kill}
-)
+_OF_BROKER: Final[Mapping[Fault, Callable[[LiveBroker], None]]] = MappingProxyType({Fault.BROKER_KILL: LiveBroker.kill})
 
 
 @dataclasses.dataclass(slots=True)

@@ -7,11 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ackfsm.driving.conform import Claims, Limits, Operation, Report, Status, conform
+from ackfsm import tables
+from ackfsm.driving.conform import Claims, Limits, Mode, Operation, Report, Status, conform
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
+from ackfsm.driving.live.coverage import Covered, performed_in
 from ackfsm.driving.live.led import led
+from ackfsm.driving.live.rows import Performed, TableRow
+from ackfsm.driving.live.tour import tour
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted
 
@@ -39,6 +43,7 @@ class LiveReport:
         broker: its name.
         version: the vendor's.
         reports: one for each client and mode; the name of its claims is that of the client.
+        covered: for each of these the rows that were performed.
         lacking: the clients that could not be had, with what is missing.
         folder: what the broker and its clients wrote, and the histories of violations.
     """
@@ -46,6 +51,7 @@ class LiveReport:
     broker: str
     version: str
     reports: tuple[Report, ...]
+    covered: tuple[Covered, ...]
     lacking: Mapping[str, str]
     folder: Path
 
@@ -70,7 +76,10 @@ class LiveReport:
             "counts": {status.value: count for status, count in self.counts().items()},
             "lacking": dict(self.lacking),
             "folder": str(self.folder),
-            "clients": [report.as_json() for report in self.reports],
+            "clients": [
+                {**report.as_json(), "rows": covered.as_json()}
+                for report, covered in zip(self.reports, self.covered, strict=True)
+            ],
         }
 
 
@@ -86,7 +95,6 @@ def live(  # noqa: PLR0913 - by name
     delivery_modes: Collection[DeliveryMode] = (DeliveryMode.PERSISTENT,),
     faults: Collection[Fault | None] | None = None,
     limits: Limits,
-    led_too: bool = True,
     progress: Progress = lambda _what, _done, _of: None,
 ) -> LiveReport:
     """Start ``broker``, and drive it by every client in every mode under every fault.
@@ -101,14 +109,15 @@ def live(  # noqa: PLR0913 - by name
         consumptions: only these; by default all that the client has.
         delivery_modes: of the messages.
         faults: only these, ``None`` among them for none; by default all.
-        limits: of each combination; ``runs`` are the drawn programs.
-        led_too: whether the programs of a tour of the tables are run before those that are drawn.
+        limits: of each combination; ``runs`` are the programs that are drawn, after those of the tour.
         progress: called with what goes on, and with how many combinations of client and mode are done of how many.
 
     Raises :class:`InputError` for a name that there is not, and where broker or the named client cannot be had.
     """
     if broker not in BROKERS:
-        raise InputError(f"there is no broker {quoted(broker)}{meant(broker, BROKERS)}; it is {in_words([*BROKERS], 'or')}")
+        raise InputError(
+            f"there is no broker {quoted(broker)}{meant(broker, BROKERS)}; it is {in_words([*BROKERS], 'or')}"
+        )
     found = [each for each in _asked(broker, clients)]
     lacking = {each.client: why for each in found if (why := each.lacks())}
     if clients is not None and lacking:
@@ -124,32 +133,66 @@ def live(  # noqa: PLR0913 - by name
     ]
     if not cells:
         raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
-    reports = []
+    reports, covered = [], []
     with BROKERS[broker](folder / "broker", settings) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
             progress(what, number, len(cells))
-            claims = _claims(running, driver, mode, consumption, delivery_modes, kind)
-            place = folder / f"{driver.client}-{mode}-{consumption}".lower().replace("_", "-")
-            adapter = LiveAdapter(running, driver, claims, place, kind=kind)
-            programs = {each: led(known, claims.faults) for each, known in adapter.configurations.items()} if led_too else {}
-            try:
-                reports.append(
-                    conform(
-                        adapter,
-                        limits=limits,
-                        faults=None if faults is None else [each for each in faults if each in {None, *claims.faults}],
-                        output=place,
-                        led=lambda its, fault, at=programs: at.get(its, {}).get(fault, ()),
-                        progress=lambda cell, _done, _of, at=(what, number): progress(
-                            f"{at[0]} {cell.rpartition('; ')[2]}", at[1], len(cells)
-                        ),
-                    )
+            driven = _Driven(
+                running, driver, _claims(running, driver, mode, consumption, delivery_modes, kind), folder, kind
+            )
+            reports.append(
+                driven.report(
+                    faults, limits, lambda cell, at=(what, number): progress(f"{at[0]} {cell}", at[1], len(cells))
                 )
-            finally:
-                adapter.end()
+            )
+            covered.append(driven.covered())
         version = running.version
-    return LiveReport(broker=broker, version=version, reports=tuple(reports), lacking=lacking, folder=folder)
+    return LiveReport(
+        broker=broker, version=version, reports=tuple(reports), covered=tuple(covered), lacking=lacking, folder=folder
+    )
+
+
+class _Driven:
+    """A client in one mode with a broker that runs."""
+
+    def __init__(self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, kind: str) -> None:
+        mode = next(claims.modes())
+        self._claims = claims
+        self._place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
+        self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
+        self._specification = tables.load()
+        self._tours = {
+            each: tour(self._specification, configuration, faults=claims.faults)
+            for each, configuration in self._adapter.configurations.items()
+        }
+        self._histories: dict[Mode, list[bytes]] = {each: [] for each in self._tours}
+
+    def report(
+        self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
+    ) -> Report:
+        """Drive it."""
+        programs = {each: led(its.programs) for each, its in self._tours.items()}
+        try:
+            return conform(
+                self._adapter,
+                limits=limits,
+                faults=None if faults is None else [each for each in faults if each in {None, *self._claims.faults}],
+                output=self._place,
+                led=lambda mode, fault: programs[mode].get(fault, ()),
+                watch=lambda mode, _fault, judged: self._histories[mode].append(judged.history),
+                progress=lambda cell, _done, _of: progress(cell.rpartition("; ")[2]),
+            )
+        finally:
+            self._adapter.end()
+
+    def covered(self) -> Covered:
+        """Return the rows that were performed, of those that can be."""
+        total, reachable = Performed(), frozenset[TableRow]()
+        for mode, its in self._tours.items():
+            reachable |= its.rows
+            total += performed_in(self._histories[mode], self._adapter.configurations[mode], self._specification)
+        return Covered.of(reachable, total)
 
 
 def _asked(broker: str, clients: Collection[str] | None) -> Iterator[Driver]:

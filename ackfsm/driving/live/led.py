@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from ackfsm import tables
 from ackfsm.driving import conform
 from ackfsm.driving.conform import Act
 from ackfsm.driving.conform._acts import ACTS
-from ackfsm.driving.live.tour import Program, Step, StepKind, tour
+from ackfsm.driving.live.tour import Program, Step, StepKind
 from ackfsm.tables.names import Event
-from ackfsm.terms import Configuration, Fault
+from ackfsm.terms import Fault
 
 __all__ = ["led"]
 
@@ -37,15 +36,14 @@ _UNCAUSED: Final = frozenset({"lease_expired", "expired"})
 """What time brings about."""
 
 
-def led(configuration: Configuration, faults: Collection[Fault]) -> Mapping[Fault | None, Sequence[conform.Program]]:
-    """Return the programs of the tour of ``configuration``, by the fault that strikes in them.
+def led(programs: Iterable[Program]) -> Mapping[Fault | None, Sequence[conform.Program]]:
+    """Return the ``programs`` of a tour by the fault that strikes in them.
 
     Left out are those in which more than one kind of fault strikes, or something happens that no application or nemesis
     brings about (a lease that ends).
     """
-    specification = tables.load()
     found: dict[Fault | None, dict[conform.Program, None]] = {}
-    for program in tour(specification, configuration, faults=faults).programs:
+    for program in programs:
         struck = {Fault(step.event) for step in program.steps if step.event in set(Fault)}
         acts = tuple(_acts(program)) if len(struck) <= 1 else ()
         if acts and None not in acts:

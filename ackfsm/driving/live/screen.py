@@ -47,7 +47,7 @@ def _answer(report: LiveReport) -> str:
 
 def _clients(report: LiveReport) -> Iterator[RenderableType]:
     last = ""
-    for each in report.reports:
+    for each, covered in zip(report.reports, report.covered, strict=True):
         if each.claims.name != last:
             last = each.claims.name
             yield Text("")
@@ -57,7 +57,10 @@ def _clients(report: LiveReport) -> Iterator[RenderableType]:
             f"{counts[status]} {status}" for status in Status if counts[status] and status is not Status.NOT_CLAIMED
         )
         mode = next(each.claims.modes())
-        yield Text(f"  {mode.ack_mode} {mode.consumption}".ljust(46) + told, style=_STYLE[each.verdict].split()[1])
+        yield Text(
+            f"  {mode.ack_mode} {mode.consumption}".ljust(40) + f"rows {covered.share:4.0%}  {told}",
+            style=_STYLE[each.verdict].split()[1],
+        )
 
 
 def _told(report: LiveReport, status: Status) -> Iterator[RenderableType]:

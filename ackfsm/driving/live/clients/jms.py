@@ -120,7 +120,6 @@ def _recorder() -> Path:
     return installed if installed.exists() else _HERE.parents[4] / "docs" / "java" / _RECORDER
 
 
-
 LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
     {
         each.name: each

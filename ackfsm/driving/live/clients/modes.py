@@ -85,7 +85,9 @@ class Driven:
         for name, setting in self.names.items():
             value = setting.told(given.get(name, setting.default))
             if value is None:
-                raise InputError(f"{self.client} has no {name}={given[name]}; it is one of {list(setting.values or ())}")
+                raise InputError(
+                    f"{self.client} has no {name}={given[name]}; it is one of {list(setting.values or ())}"
+                )
             if setting.transacted or ack_mode is not AckMode.SESSION_TRANSACTED:
                 told[setting.key] = value
         return told | dict(self.of_mode.get(ack_mode, {}))

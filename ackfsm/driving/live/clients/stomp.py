@@ -74,9 +74,7 @@ class StompSession(Session):
     def _connect(self) -> None:
         setting = self.place.setting
         try:
-            self._connection.connect(
-                setting("username", "guest"), setting("passcode", "guest"), wait=True
-            )
+            self._connection.connect(setting("username", "guest"), setting("passcode", "guest"), wait=True)
         except ConnectFailedException as error:
             refused = self._answers.error
             raise Failed(Kind.REFUSED if refused else Kind.DOWN, refused or type(error).__name__) from None

@@ -1,0 +1,77 @@
+"""Which rows of the tables live brokers performed: counted while they are driven, kept as JSON, shown as a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Self
+
+from ackfsm.driving.live.rows import Performed, TableRow, rows_performed
+from ackfsm.history.read import read
+from ackfsm.tables import Specification
+from ackfsm.terms import Configuration
+
+__all__ = ["Covered", "performed_in"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """The rows of one client in one mode: reachable in the model, and performed.
+
+    Attributes:
+        reachable: those of runs that application, library, broker and the faults that were struck can bring about.
+        certain: performed, on every run of the model that explains what was recorded; how many messages did.
+        possible: performed on some such run.
+        messages: how many were looked at.
+        left_out: messages of which nothing is certain, by the reason.
+    """
+
+    reachable: frozenset[str]
+    certain: Mapping[str, int]
+    possible: Mapping[str, int]
+    messages: int
+    left_out: Mapping[str, int]
+
+    @classmethod
+    def of(cls, reachable: Iterable[TableRow], performed: Performed) -> Self:
+        """Name the rows."""
+        return cls(
+            reachable=frozenset(map(str, reachable)),
+            certain=_named(performed.certain),
+            possible=_named(performed.possible),
+            messages=performed.messages,
+            left_out=performed.left_out,
+        )
+
+    @property
+    def share(self) -> float:
+        """How much of what is reachable was performed for certain."""
+        return len(self.reachable & self.certain.keys()) / len(self.reachable) if self.reachable else 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            "reachable": sorted(self.reachable),
+            "certain": dict(self.certain),
+            "possible": dict(self.possible),
+            "messages": self.messages,
+            "left_out": dict(self.left_out),
+        }
+
+
+def _named(rows: Mapping[TableRow, int]) -> Mapping[str, int]:
+    return MappingProxyType({str(row): number for row, number in rows.items()})
+
+
+def performed_in(histories: Iterable[bytes], configuration: Configuration, specification: Specification) -> Performed:
+    """Return the rows that the messages of ``histories`` performed, each a file of format 1."""
+    total = Performed()
+    with tempfile.TemporaryDirectory(prefix="ackfsm-live-") as folder:
+        path = Path(folder) / "history.jsonl"
+        for each in histories:
+            path.write_bytes(each)
+            total += rows_performed(read(path), specification, configuration)
+    return total
