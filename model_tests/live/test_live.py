@@ -1,0 +1,91 @@
+"""``ackfsm live``: a real broker is led through programs, its rows are counted, and what it must not do is found."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ackfsm.cli import main
+from ackfsm.driving.conform import Act, Delivery, Limits, Program, Status
+from ackfsm.driving.live.adapter import LiveAdapter
+from ackfsm.driving.live.brokers import BROKERS
+from ackfsm.driving.live.campaign import LiveReport, live
+from ackfsm.driving.live.led import led
+from ackfsm.driving.live.tour import tour
+from ackfsm.terms import AckMode, Anomaly, Consumption, Fault, Verdict
+from model_tests.support.tables import shipped
+from model_tests.support.tools import missing
+
+
+def driven(folder: Path, **more: Any) -> LiveReport:
+    """A quick campaign on RabbitMQ; skips the test where there is none."""
+    if why := BROKERS["rabbitmq"].lacks():
+        missing(why)
+    return live(
+        "rabbitmq",
+        folder=folder / "live",
+        settings={},
+        clients=["pika"],
+        ack_modes=[AckMode.INDIVIDUAL_ACKNOWLEDGE],
+        consumptions=[Consumption.RECEIVE],
+        faults=[Fault.CONSUMER_CRASH],
+        limits=Limits(runs=1, seconds=10.0),
+        **more,
+    )
+
+
+def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
+    report = driven(tmp_path)
+    assert (report.verdict, report.counts()[Status.OK]) == (Verdict.VALID, 1), report.reports
+    (covered,) = report.covered
+    assert covered.share > 0.3
+    assert covered.certain.keys() <= covered.possible.keys()
+    told = json.loads(json.dumps(report.as_json()))
+    assert told["clients"][0]["rows"]["messages"] == covered.messages > 0
+
+
+def test_a_broker_whose_client_clears_the_flag_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    receive = LiveAdapter.receive
+
+    def cleared(self: LiveAdapter, client: str, queue: str, timeout: float) -> Delivery | None:
+        found = receive(self, client, queue, timeout)
+        return found and dataclasses.replace(found, redelivered=False)
+
+    monkeypatch.setattr(LiveAdapter, "receive", cleared)
+    report = driven(tmp_path)
+    assert report.verdict is Verdict.INVALID
+    (cell,) = report.reports[0].of(Status.VIOLATION)
+    assert cell.failure is not None
+    assert Anomaly.UNFLAGGED_DUPLICATE in cell.failure.anomalies
+
+
+def test_programs_of_a_tour_are_led_by_the_fault_that_strikes_in_them() -> None:
+    configuration = shipped().configure(None, {"profile": "rabbitmq", "consumption": "receive"})
+    faults = [Fault.CONSUMER_CRASH, Fault.BROKER_KILL]
+    programs = led(tour(shipped(), configuration, faults=faults).programs)
+    assert set(programs) == {None, *faults}
+    struck = [step for program in programs[Fault.BROKER_KILL] for step in program.steps if isinstance(step, Act)]
+    assert {step.event for step in struck if step.during is Fault.BROKER_KILL} >= {"send"}
+    assert all(isinstance(program, Program) and str(program) for its in programs.values() for program in its)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        (["rabbit"], "did you mean rabbitmq"),
+        (["rabbitmq", "--client", "pica"], "did you mean pika"),
+        (["rabbitmq", "--set", "x"], "say KEY=VALUE"),
+        (["rabbitmq", "--set", "x=1"], "set one of x-queue-type"),
+    ],
+)
+def test_a_name_that_there_is_not_is_refused_with_a_remedy(
+    wrong: list[str], remedy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["live", *wrong, "--output", str(tmp_path / "live")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert remedy in told.err
