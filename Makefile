@@ -20,7 +20,7 @@ GENERATED := $(DRAWINGS) $(PAGES) $(INDEX) $(SEEDS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test whole defects mutants reductions searches applications campaign histories fuzz bench reality lint draw pages fresh wheel clean
+.PHONY: help install run test whole defects mutants reductions searches applications campaign histories fuzz bench live reality lint draw pages fresh wheel clean
 
 help: ## list the targets
 	@awk -F ': .*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,9 @@ fuzz: $(INSTALLED) ## draw command lines, files and calls, and see what comes of
 
 bench: $(INSTALLED) ## measure speed, each figure beside a rival or a limit (some minutes)
 	$(BIN)/python -m model_tests.benchmarks $(BENCH_ARGS)
+
+live: $(INSTALLED) $(SERVERS) ## drive real brokers through every mode and fault, into docs/live (an hour; LIVE_ARGS="--broker artemis")
+	$(BIN)/python -m model_tests.live_bench $(LIVE_ARGS)
 
 reality: $(INSTALLED) $(SERVERS) ## measure three brokers behind a slow line (15 minutes; REALITY_ARGS="--real-time", as root)
 	$(BIN)/python -m model_tests.reality $(REALITY_ARGS)

@@ -15,7 +15,7 @@ from ackfsm.terms import Fault
 if TYPE_CHECKING:
     from ackfsm.driving.conform._run import Run
 
-__all__ = ["ACTS", "Hand", "perform_act"]
+__all__ = ["ACTS", "Hand", "let_go", "perform_act"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -28,7 +28,7 @@ class Hand:
 
 
 def perform_act(run: Run, act: Act) -> None:
-    """Do what ``act`` is.  What nobody is there for is left out: the broker has done something else than the model's run."""
+    """Do what ``act`` is; it is left out where the broker has done something else than the model's run."""
     if act.event in set(Fault) - {Fault.LISTENER_EXCEPTION}:
         run.befall(Fault(act.event), act.who, at_stake=act.who in run.hands)
         return
@@ -44,17 +44,18 @@ def _send(run: Run, act: Act) -> None:
 
 
 def _resend(run: Run, act: Act) -> None:
-    run.send(_strike(act), again=act.message)
+    if act.message in run.sent_ids():
+        run.send(_strike(act), again=act.message)
 
 
 def _deliver(run: Run, act: Act) -> None:
-    _let_go(run, act.who)
+    let_go(run, act.who)
     got = run.receive(act.who)
     if got is not None:
         run.hands[act.who] = Hand(*got)
 
 
-def _let_go(run: Run, who: int) -> None:
+def let_go(run: Run, who: int) -> None:
     """The listener returns, if it holds a message still."""
     hand = run.hands.pop(who, None)
     if hand is None or hand.client not in run.clients():
@@ -71,7 +72,7 @@ def _process(run: Run, act: Act) -> None:
     hand.processed = True
     run.processed(hand.client, hand.delivery.message)
     if not (run.transacted or run.by_application):
-        _let_go(run, act.who)
+        let_go(run, act.who)
 
 
 def _acknowledge(run: Run, act: Act) -> None:
@@ -80,7 +81,7 @@ def _acknowledge(run: Run, act: Act) -> None:
         return
     message = act.message if act.message in client.held else client.held[-1]
     run.acknowledge(client, message, _strike(act))
-    _let_go(run, act.who)
+    let_go(run, act.who)
 
 
 def _commit(run: Run, act: Act) -> None:
@@ -97,23 +98,23 @@ def _commit_received(run: Run, act: Act) -> None:
     client = run.consumers.get(act.who)
     if client is not None:
         run.commit(client, _strike(act))
-        _let_go(run, act.who)
+        let_go(run, act.who)
 
 
 def _rollback_received(run: Run, act: Act) -> None:
     client = run.consumers.get(act.who)
     if client is not None:
         run.rollback(client)
-        _let_go(run, act.who)
+        let_go(run, act.who)
 
 
 def _recover(run: Run, act: Act) -> None:
-    _let_go(run, act.who)
+    let_go(run, act.who)
     run.recover(act.who)
 
 
 def _close(run: Run, act: Act) -> None:
-    _let_go(run, act.who)
+    let_go(run, act.who)
     run.close(run.consumers.get(act.who))
 
 

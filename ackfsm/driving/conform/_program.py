@@ -69,8 +69,7 @@ class Inject:
 class Act:
     """One event of the tables that an application, or a fault, brings about; or a delivery that is waited for.
 
-    ``message`` is that of the event, empty for none; ``during`` strikes while the call is under way, at its ``after``-th
-    step.
+    ``message`` is that of the event, empty for none; ``during`` strikes at the ``after``-th step of the call.
     """
 
     event: str

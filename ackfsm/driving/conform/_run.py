@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from ackfsm.driving.conform._acts import Hand, perform_act
+from ackfsm.driving.conform._acts import Hand, let_go, perform_act
 from ackfsm.driving.conform._adapter import (
     AckOutcome,
     Adapter,
@@ -122,6 +122,8 @@ class Run:
         try:
             for step in program.steps:
                 self.step(step)
+            for who in list(self.hands):
+                let_go(self, who)
             self.drain()
         except _OpenError as open_:
             why = str(open_)
@@ -210,6 +212,10 @@ class Run:
         if outcome is SendOutcome.REJECTED:
             self.unsettled.discard(message)
         self.answered(client, strike, tell, definite=definite)
+
+    def sent_ids(self) -> list[str]:
+        """The messages that were sent so far."""
+        return [f"m{number}" for number in range(1, self.sent + 1)]
 
     def begin(self, client: _Client) -> None:
         if self.transacted and client.transaction is None:
@@ -533,7 +539,7 @@ class Run:
             self.returned(victim, got[1].message)
 
     def befall(self, fault: Fault, who: int, *, at_stake: bool) -> _Client | None:
-        """Let a fault strike now; the client that it struck, or ``None`` if there is none of which anybody has heard."""
+        """Let a fault strike now; the client that it struck, ``None`` if that has done nothing so far."""
         of_producer = fault in {Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS}
         of_broker = fault in BROKER_FAULTS
         victim = self.sender() if of_producer else self.consumer(who)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ackfsm import tables
 from ackfsm.driving import conform
@@ -40,8 +40,6 @@ from ackfsm.driving.live.faults.relay import Relay
 from ackfsm.terms import Consumption, Fault, HostError
 
 __all__ = ["LiveAdapter"]
-
-_T = TypeVar("_T")
 
 _SESSION: Final = "s"
 _CONSUMER: Final = "c"
@@ -81,6 +79,7 @@ class LiveAdapter(Adapter):
         self._mode: Mode | None = None
         self._clients: dict[str, _Worker] = {}
         self._consuming: set[str] = set()
+        self._holding: set[str] = set()
         self._dead: set[str] = set()
         self._idle: list[_Worker] = []
         self._relays: list[Relay] = []
@@ -136,6 +135,8 @@ class LiveAdapter(Adapter):
         answer = self._call(client, operation, consumer=_CONSUMER, timeout=timeout or 0.02)
         if answer["message"] is None:
             return None
+        if listens:
+            self._holding.add(client)
         return Delivery(
             answer["message"], redelivered=bool(answer["redelivered"]), delivery_count=answer.get("delivery_count")
         )
@@ -143,6 +144,7 @@ class LiveAdapter(Adapter):
     def done(self, client: str, message: str, *, failed: bool) -> None:
         """Let the listener return or throw."""
         self._call(client, "done", consumer=_CONSUMER, message=message, failed=failed)
+        self._holding.discard(client)
 
     def acknowledge(self, client: str, message: str, during: Strike | None = None) -> AckOutcome:
         """Acknowledge."""
@@ -283,8 +285,12 @@ class LiveAdapter(Adapter):
         self.fault(during.fault, name if of_client else None)
 
     def _release(self, name: str) -> None:
-        """The client is over: its process waits for another one."""
+        """The client is over: its process waits for another one, unless a listener holds that up."""
+        held = name in self._holding
         worker = self._forget(name)
+        if held:
+            self._end(worker)
+            return
         try:
             worker.client.call("close", within=_CALL)
         except (ClientClosedError, ClientDownError):
@@ -315,5 +321,6 @@ class LiveAdapter(Adapter):
 
     def _forget(self, name: str) -> _Worker:
         self._consuming.discard(name)
+        self._holding.discard(name)
         self._dead.add(name)
         return self._clients.pop(name)

@@ -118,7 +118,7 @@ def live(  # noqa: PLR0913 - by name
         raise InputError(
             f"there is no broker {quoted(broker)}{meant(broker, BROKERS)}; it is {in_words([*BROKERS], 'or')}"
         )
-    found = [each for each in _asked(broker, clients)]
+    found = list(_asked(broker, clients))
     lacking = {each.client: why for each in found if (why := each.lacks())}
     if clients is not None and lacking:
         raise InputError(next(iter(lacking.values())))
@@ -212,7 +212,8 @@ def _claims(  # noqa: PLR0913, PLR0917 - what is driven
     kind: str,
 ) -> Claims:
     transacted = mode is AckMode.SESSION_TRANSACTED
-    of_broker = broker.settings(kind) if driver.profile == broker.profile else {}
+    of_broker = dict(broker.settings(kind)) if driver.profile == broker.profile else {}
+    of_broker.pop("profile", None)
     return Claims(
         name=driver.client,
         profile=driver.profile,

@@ -32,6 +32,8 @@ _UNPERFORMED: Final = frozenset({"send_timed_out", "outcome_forgotten"})
 """Decisions of the application that nobody sees: the call that follows tells of them."""
 
 
+_SENDS: Final = frozenset({Event.SEND, Event.SEND_IN_TRANSACTION})
+"""Without any of these there is nothing to see."""
 _UNCAUSED: Final = frozenset({"lease_expired", "expired"})
 """What time brings about."""
 
@@ -46,7 +48,7 @@ def led(programs: Iterable[Program]) -> Mapping[Fault | None, Sequence[conform.P
     for program in programs:
         struck = {Fault(step.event) for step in program.steps if step.event in set(Fault)}
         acts = tuple(_acts(program)) if len(struck) <= 1 else ()
-        if acts and None not in acts:
+        if None not in acts and any(act is not None and act.event in _SENDS for act in acts):
             whole = conform.Program(tuple(act for act in acts if act is not None))
             found.setdefault(next(iter(struck), None), {})[whole] = None
     return {fault: tuple(programs) for fault, programs in found.items()}

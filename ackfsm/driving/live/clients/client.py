@@ -139,6 +139,9 @@ class Client:
         self._signal(signal.SIGKILL)
         self._process.wait()
         self._reader.join()
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
 
     def pause(self) -> None:
         """SIGSTOP."""
