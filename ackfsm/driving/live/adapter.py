@@ -96,7 +96,7 @@ class LiveAdapter(Adapter):
         if not self._up:
             self.restart()
         self._runs += 1
-        self._mode, self._queue = mode, f"{queue}-{self._runs}"
+        self._mode, self._queue = mode, f"{queue}-{self._folder.name}-{self._runs}"
         self._broker.declare(self._queue, self._kind)
 
     def end(self) -> None:
