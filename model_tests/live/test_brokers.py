@@ -50,7 +50,7 @@ def by_proton(broker: LiveBroker) -> Iterator[Callable[[], object]]:
             connection.create_sender("q").send(proton.Message("tea", durable=True))
         receiver = connection.create_receiver("q", credit=1)
         receiver.receive(timeout=30)
-        yield receiver.accept
+        yield lambda: (receiver.accept(), connection.create_sender("q", name="it is written when this is answered"))
     finally:
         connection.close()
 
@@ -105,10 +105,10 @@ def test_a_broker_keeps_a_message_that_it_is_killed_with(
         with pytest.raises(HostError, match=f"{broker.name} does not answer"):
             broker.depth("q")
         broker.start()
-        assert broker.depth("q") == Depth(1, 0)
+        until(lambda: broker.depth("q") == Depth(1, 0), "the message is there")
         with hold(broker) as acknowledge:
             acknowledge()
-        until(lambda: broker.depth("q") == Depth(0, 0), "the message is acknowledged")
+            until(lambda: broker.depth("q") == Depth(0, 0), "the message is acknowledged")
         broker.stop()
         assert not any(map(listens, broker.ports.values()))
         assert broker.settings(queue).keys() - {"profile"}
