@@ -36,7 +36,7 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as scenarios:
             assert scenarios.stdout is not None
             if scenarios.stdout.readline():
-                broker.kill()
+                broker.stop()
         errors.seek(0)
         assert scenarios.returncode == 0, errors.read()
     return folder

@@ -11,15 +11,15 @@ Argument = fun(Text) ->
         end
     end
 end,
-Count = fun(Queue, Query) ->
-    {ok, {_, Number}, _} = ra:local_query(amqqueue:get_pid(Queue), Query),
-    Number
-end,
 Depth = fun(Queue) ->
     case amqqueue:get_type(Queue) of
-        rabbit_quorum_queue ->
-            Ready = Count(Queue, fun rabbit_fifo:query_messages_ready/1),
-            {Ready, Count(Queue, fun rabbit_fifo:query_messages_total/1) - Ready};
+        rabbit_quorum_queue -> % what it has applied, which after a start is less for a moment than what it has
+            Counts = fun(State) ->
+                Ready = rabbit_fifo:query_messages_ready(State),
+                {Ready, rabbit_fifo:query_messages_total(State) - Ready}
+            end,
+            {ok, Found, _} = ra:consistent_query(amqqueue:get_pid(Queue), Counts),
+            Found;
         _ ->
             [{_, Ready}, {_, Held}] = rabbit_amqqueue:info(Queue, [messages_ready, messages_unacknowledged]),
             {Ready, Held}
@@ -31,7 +31,7 @@ Answer = fun
     ([<<"queue">>, Queue | Arguments]) ->
         Table = [Argument(Each) || Each <- Arguments],
         {_, _} = rabbit_amqqueue:declare(Name(Queue), true, false, Table, none, <<"guest">>),
-        ok = mnesia:sync_log(), %% else a broker that is killed at once has no such queue when it comes back
+        [dets:sync(Each) || Each <- dets:all()], % the name of a quorum queue is written half a second later, else
         "done";
     ([<<"remove">>, Queue]) ->
         {ok, Found} = rabbit_amqqueue:lookup(Name(Queue)),
