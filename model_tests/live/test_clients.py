@@ -54,8 +54,8 @@ class Run:
         self.folder, self.log = folder / "clients", folder / "log"
         self.folder.mkdir()
         self.queue = f"{kind}-{folder.name}"
-        self.header = {"config": self.pair.header(mode, consumption)}
-        self.nemesis = Recorder(self.folder / "nemesis.jsonl", "nemesis", **self.header, monotonic=True)
+        self.config = self.pair.header(mode, consumption)
+        self.nemesis = Recorder(self.folder / "nemesis.jsonl", "nemesis", config=self.config, monotonic=True)
         self._open = ExitStack()
         self.declare()
 
@@ -76,7 +76,7 @@ class Run:
             port=port,
             process=name,
             history=str(self.folder / f"{name}.jsonl"),
-            header=self.header,
+            header={"config": self.config},
             settings=dict(self.pair.open),
         )
         assert opened["library"].split()[1][0].isdigit()
@@ -183,7 +183,7 @@ def test_transactions_commit_and_roll_back(begin: Runs, kind: str) -> None:
     assert run.send(client, "m1", "m2") == ["sent", "sent"]
     assert client.call("commit", session="s") == {"outcome": "committed"}
     client.call("consumer", session="r", consumer="c", destination=run.queue)
-    ask = {"session": "r", "consumer": "c", "timeout": 5}
+    ask: dict[str, Any] = {"session": "r", "consumer": "c", "timeout": 5}
     assert client.call("receive", **ask) == _handed("m1")
     assert client.call("acknowledge", session="r", message="m1") == {"outcome": "sent"}
     client.call("rollback", session="r")
@@ -196,7 +196,9 @@ def test_transactions_commit_and_roll_back(begin: Runs, kind: str) -> None:
     client.call("close")
     _valid(run.verdict())
     assert run.told("c1", "m0") == ["send"]
-    ends = [line["event"] for line in events(run.folder / "c1.jsonl") if "transaction" in line and "message" not in line]
+    ends = [
+        line["event"] for line in events(run.folder / "c1.jsonl") if "transaction" in line and "message" not in line
+    ]
     assert ends.count("committed") == 2
     assert ends.count("rolled_back") == 2
 
@@ -207,7 +209,7 @@ def test_a_listener_holds_a_message_until_it_is_done(begin: Runs, kind: str) -> 
     client = run.client("c1", "s")
     run.send(client, "m0", "m1")
     run.consume(client, listener=True)
-    ask = {"session": "s", "consumer": "c", "timeout": 5}
+    ask: dict[str, Any] = {"session": "s", "consumer": "c", "timeout": 5}
     assert client.call("listened", **ask) == _handed("m0")
     assert client.call("acknowledge", session="s", message="m0") == {"outcome": "sent"}
     with pytest.raises(ClientRefusedError, match="holds a message"):
@@ -258,7 +260,7 @@ def test_the_broker_dies(begin: Runs, broker: RabbitMq, kind: str) -> None:
     client = run.client("c1", "s", "r")
     assert run.send(client, "m0") == ["confirmed"]
     client.call("consumer", session="r", consumer="c", destination=run.queue)
-    ask = {"session": "r", "consumer": "c"}
+    ask: dict[str, Any] = {"session": "r", "consumer": "c"}
     assert client.call("receive", **ask, timeout=5) == _handed("m0")
     waiting = client.ask("receive", **ask, timeout=60)
     run.nemesis.fault("broker_kill")
@@ -357,7 +359,9 @@ def test_a_client_ends_with_its_parent(tmp_path: Path) -> None:
 
 
 def test_what_is_no_answer_does_not_reach_the_driver(tmp_path: Path) -> None:
-    echo = "import sys, json; n = json.loads(sys.stdin.readline())['id']; print(json.dumps({'id': n, 'error': 'closed'})"
+    echo = (
+        "import sys, json; n = json.loads(sys.stdin.readline())['id']; print(json.dumps({'id': n, 'error': 'closed'})"
+    )
     torn = f"{echo}); sys.stdout.write('{{\"id\": 2, '); sys.stdout.flush()"
     with Client("c1", (sys.executable, "-c", torn), tmp_path / "log") as client:
         with pytest.raises(ClientError):
@@ -373,10 +377,10 @@ def test_what_a_client_drives_is_a_configuration_of_the_tables() -> None:
         for mode in pair.modes:
             for consumption in pair.consumptions:
                 config = dict(pair.header(mode, consumption))
-                specification.configure(config.pop("profile"), **config)
+                specification.configure(str(config.pop("profile")), config)
                 json.dumps(config)
                 made += 1
-    assert made == 33
+    assert made == 36
     with pytest.raises(InputError, match="there are pika with rabbitmq"):
         driven("pika", "artemis")
     pair = driven("pika", "rabbitmq")

@@ -58,10 +58,6 @@ class Place:
     port: int
     settings: Mapping[str, Any]
 
-    def setting(self, name: str, otherwise: Any) -> Any:
-        """The setting, or its default."""
-        return self.settings.get(name, otherwise)
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Consumer:
@@ -106,9 +102,15 @@ class Session(abc.ABC):
 
     library: ClassVar[str]
     """The name of its package."""
+    DEFAULTS: ClassVar[Mapping[str, Any]]
+    """The client's own settings, and their values where ``open`` says nothing."""
 
     def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
-        self.place, self.recorder, self.ack_mode = place, recorder, ack_mode
+        for name in place.settings:
+            if name not in self.DEFAULTS:
+                raise Failed(Kind.REFUSED, f"there is no setting {name}; there are {', '.join(self.DEFAULTS)}")
+        self.settings = {**self.DEFAULTS, **place.settings}
+        self.recorder, self.ack_mode = recorder, ack_mode
         self.consumers: dict[str, Consumer] = {}
         self._held: dict[str, Any] = {}
         self._enlisted: dict[str, Any] = {}

@@ -29,7 +29,7 @@ class Setting:
 
     key: str
     values: Mapping[Any, object] | None
-    default: Any
+    default: Any = dataclasses.field(kw_only=True)
     anything: object = None
     transacted: bool = True
 
@@ -85,7 +85,9 @@ class Driven:
         for name, setting in self.names.items():
             value = setting.told(given.get(name, setting.default))
             if value is None:
-                raise InputError(f"{self.client} has no {name}={given[name]}; it is one of {list(setting.values or ())}")
+                raise InputError(
+                    f"{self.client} has no {name}={given[name]}; it is one of {list(setting.values or ())}"
+                )
             if setting.transacted or ack_mode is not AckMode.SESSION_TRANSACTED:
                 told[setting.key] = value
         return told | dict(self.of_mode.get(ack_mode, {}))
@@ -106,13 +108,13 @@ _PIKA: Final = {
     _TRANSACTED: "tx.select; a commit acknowledges before it what was received",
 }
 _PIKA_NAMES: Final = {
-    "confirms": Setting("send_mode", {True: "blocking", False: "unconfirmed"}, True, transacted=False),
-    "prefetch_count": Setting("prefetch", None, 0),
+    "confirms": Setting("send_mode", {True: "blocking", False: "unconfirmed"}, default=True, transacted=False),
+    "prefetch_count": Setting("prefetch", None, default=0),
 }
 _PROTON_NAMES: Final = {
-    "presettled": Setting("send_mode", {False: "blocking", True: "unconfirmed"}, False),
+    "presettled": Setting("send_mode", {False: "blocking", True: "unconfirmed"}, default=False),
     # A number is topped up as the library is sent messages, and not as the application takes them: that is no bound.
-    "credit": Setting("prefetch", {None: 1}, None, anything=0),
+    "credit": Setting("prefetch", {None: 1}, default=None, anything=0),
 }
 _FREED: Final = {"prefetch_freed": "on_delivery"}
 _ACCEPTS: Final = {_INDIVIDUAL: "accepted, settled first"}
@@ -122,7 +124,7 @@ _STOMP: Final = {
     _CLIENT: "ack:client",
     _TRANSACTED: "BEGIN; a commit acknowledges before it, in the transaction, what was received",
 }
-_RECEIPTS: Final = {"ack_receipts": Setting("block_on_acknowledge", {False: False, True: True}, False)}
+_RECEIPTS: Final = {"ack_receipts": Setting("block_on_acknowledge", {False: False, True: True}, default=False)}
 
 DRIVEN: Final = (
     Driven(

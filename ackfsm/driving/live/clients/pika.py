@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import pika
@@ -32,26 +33,45 @@ _COUNT = "x-delivery-count"
 
 
 class PikaSession(Session):
-    """A channel.
-
-    Settings: ``username``, ``password``, ``virtual_host``, ``heartbeat`` (0), ``confirms`` (true), ``prefetch_count``
-    (0: no bound).
-    """
+    """A channel."""
 
     library = "pika"
+    DEFAULTS = MappingProxyType(
+        {
+            "username": "guest",
+            "password": "guest",
+            "virtual_host": "/",
+            "heartbeat": 0,
+            "confirms": True,
+            "prefetch_count": 0,  # no bound
+        }
+    )
 
     def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
         super().__init__(place, recorder, ack_mode)
-        self._confirms = bool(place.setting("confirms", True)) and not self.transacted
-        self._connection = recorded(_connected(place), recorder)
+        self._confirms = bool(self.settings["confirms"]) and not self.transacted
+        self._connection = recorded(self._connected(place), recorder)
         self._channel = self._connection.channel()
-        self._channel.basic_qos(prefetch_count=place.setting("prefetch_count", 0))
+        self._channel.basic_qos(prefetch_count=self.settings["prefetch_count"])
         if self.transacted:
             self._channel.tx_select()
         elif self._confirms:
             self._channel.confirm_delivery()
         self._tags: dict[str, str] = {}
         self._called: Called | None = None
+
+    def _connected(self, place: Place) -> pika.BlockingConnection:
+        given = self.settings
+        credentials = pika.PlainCredentials(given["username"], given["password"])
+        parameters = pika.ConnectionParameters(
+            place.host, place.port, given["virtual_host"], credentials, heartbeat=given["heartbeat"]
+        )
+        try:
+            return pika.BlockingConnection(parameters)
+        except exceptions.ProbableAuthenticationError as error:
+            raise Failed(Kind.REFUSED, error) from None
+        except (exceptions.AMQPConnectionError, OSError) as error:
+            raise Failed(Kind.DOWN, f"{type(error).__name__}: {error}") from None
 
     def kind_of(self, error: Exception) -> Kind | None:
         """See :class:`Session`; a channel that the broker closes names what it refused."""
@@ -179,20 +199,3 @@ class PikaSession(Session):
     def close(self) -> None:
         """See :class:`Session`."""
         self._connection.close()
-
-
-def _connected(place: Place) -> pika.BlockingConnection:
-    credentials = pika.PlainCredentials(place.setting("username", "guest"), place.setting("password", "guest"))
-    parameters = pika.ConnectionParameters(
-        place.host,
-        place.port,
-        place.setting("virtual_host", "/"),
-        credentials,
-        heartbeat=place.setting("heartbeat", 0),
-    )
-    try:
-        return pika.BlockingConnection(parameters)
-    except exceptions.ProbableAuthenticationError as error:
-        raise Failed(Kind.REFUSED, error) from None
-    except (exceptions.AMQPConnectionError, OSError) as error:
-        raise Failed(Kind.DOWN, f"{type(error).__name__}: {error}") from None

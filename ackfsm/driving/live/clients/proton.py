@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import proton
@@ -26,28 +27,46 @@ _STATES = {
 
 
 class ProtonSession(Session):
-    """The one session of a connection.
-
-    Settings: ``user``, ``password``, ``timeout`` of a call (60), ``heartbeat`` (none), ``credit`` (none: one for each
-    receive), ``presettled`` sends (false), the address of a queue and of a topic (``queue``: ``{}``, ``topic``: ``{}``) and
-    their ``capabilities`` (``queue``, ``topic``; empty: none are asked for), and the field that flags a message
-    (``redelivered``: ``delivery_count``, or ``first_acquirer``).
-    """
+    """The one session of a connection."""
 
     library = "python-qpid-proton"
+    DEFAULTS = MappingProxyType(
+        {
+            "user": "guest",
+            "password": "guest",
+            "timeout": 60,  # of each call
+            "heartbeat": None,
+            "credit": None,  # one for each receive
+            "presettled": False,  # of sends
+            "queue": "{}",  # the address of one
+            "topic": "{}",
+            "capabilities": True,  # whether a node is asked for that is a queue, or a topic
+            "redelivered": "delivery_count",  # what flags a message, or "first_acquirer"
+        }
+    )
 
     def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
         super().__init__(place, recorder, ack_mode)
-        self._counts = place.setting("redelivered", "delivery_count") == "delivery_count"
+        self._counts = self.settings["redelivered"] == "delivery_count"
         self._names: dict[str, str] = {}
         self._senders: dict[tuple[str, bool], Any] = {}
         self._receivers: dict[str, Any] = {}
         self._connection = recorded(
-            _connected(place),
+            self._connected(place),
             recorder,
             queue_of=self._called_here,
             redelivered=None if self._counts else _acquired_before,
         )
+
+    def _connected(self, place: Place) -> BlockingConnection:
+        named = {name: self.settings[name] for name in ("user", "password", "timeout", "heartbeat")}
+        try:
+            return BlockingConnection(f"amqp://{place.host}:{place.port}", allowed_mechs="PLAIN", **named)
+        except proton.ConnectionException as error:
+            refused = "unauthorized" in str(error)
+            raise Failed(Kind.REFUSED if refused else Kind.DOWN, error) from None
+        except (proton.Timeout, OSError) as error:
+            raise Failed(Kind.DOWN, f"{type(error).__name__}: {error}") from None
 
     def kind_of(self, error: Exception) -> Kind | None:
         """See :class:`Session`; an error of one link or session refuses what was asked."""
@@ -67,9 +86,9 @@ class ProtonSession(Session):
 
     def _address(self, destination: str, *, topic: bool) -> tuple[str, list[LinkOption]]:
         kind = "topic" if topic else "queue"
-        address = str(self.place.setting(kind, "{}")).format(destination)
+        address = str(self.settings[kind]).format(destination)
         self._names[address] = destination
-        return address, [_Capability(kind)] if self.place.setting("capabilities", True) else []
+        return address, [_Capability(kind)] if self.settings["capabilities"] else []
 
     def consume(self, consumer: Consumer) -> None:
         """Attach a receiver; where the mode asks for it, one that is handed settled deliveries."""
@@ -79,7 +98,7 @@ class ProtonSession(Session):
         if self.automatic:
             options.append(AtMostOnce())
         self._receivers[consumer.name] = self._connection.create_receiver(
-            address, credit=self.place.setting("credit", None), options=options
+            address, credit=self.settings["credit"], options=options
         )
         self.consumers[consumer.name] = consumer
 
@@ -87,7 +106,7 @@ class ProtonSession(Session):
         """Send; ``presettled`` without an outcome."""
         if later is not None:
             raise self.lacks("asynchronous sends of a blocking connection")
-        presettled = bool(self.place.setting("presettled", False))
+        presettled = bool(self.settings["presettled"])
         key = (outgoing.destination, outgoing.topic)
         if key not in self._senders:
             address, options = self._address(outgoing.destination, topic=outgoing.topic)
@@ -139,7 +158,7 @@ class ProtonSession(Session):
         self._connection.close()
 
 
-class _Capability(LinkOption):  # type: ignore[misc]
+class _Capability(LinkOption):
     """Asks for a node that is a queue, or a topic."""
 
     def __init__(self, name: str) -> None:
@@ -147,7 +166,7 @@ class _Capability(LinkOption):  # type: ignore[misc]
 
     def apply(self, link: Any) -> None:
         end = link.target if link.is_sender else link.source
-        end.capabilities.put_array(False, proton.Data.SYMBOL)
+        end.capabilities.put_array(False, proton.Data.SYMBOL)  # noqa: FBT003 - an array without a descriptor
         end.capabilities.enter()
         end.capabilities.put_symbol(self._name)
         end.capabilities.exit()
@@ -155,20 +174,3 @@ class _Capability(LinkOption):  # type: ignore[misc]
 
 def _acquired_before(message: proton.Message) -> bool:
     return not message.first_acquirer
-
-
-def _connected(place: Place) -> BlockingConnection:
-    try:
-        return BlockingConnection(
-            f"amqp://{place.host}:{place.port}",
-            timeout=place.setting("timeout", 60),
-            heartbeat=place.setting("heartbeat", None),
-            user=place.setting("user", "guest"),
-            password=place.setting("password", "guest"),
-            allowed_mechs="PLAIN",
-        )
-    except proton.ConnectionException as error:
-        refused = "unauthorized" in str(error)
-        raise Failed(Kind.REFUSED if refused else Kind.DOWN, error) from None
-    except (proton.Timeout, OSError) as error:
-        raise Failed(Kind.DOWN, f"{type(error).__name__}: {error}") from None

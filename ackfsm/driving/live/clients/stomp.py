@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import stomp
@@ -34,22 +35,28 @@ __all__ = ["StompSession"]
 
 _ID = "ackfsm-message"
 _KINDS = {AckMode.CLIENT_ACKNOWLEDGE: "client", AckMode.NO_ACKNOWLEDGE: "auto", AckMode.PRE_ACKNOWLEDGE: "auto"}
-_NACK = {Outcome.RELEASED: {}, Outcome.REJECTED: {"requeue": "false"}}
-"""Of RabbitMQ."""
-
 _POLL = 0.05
 
 
 class StompSession(Session):
-    """A connection.
-
-    Settings: ``username``, ``passcode``, ``vhost`` (``/``), ``heartbeats`` ([0, 0]), ``ack_receipts`` (false),
-    ``timeout`` of a receipt (60), the destination of a queue and of a topic (``queue``: ``/queue/{}``, ``topic``:
-    ``/topic/{}``), more headers of a ``send`` and of a ``subscribe``, and those of a NACK by what it does (``nack``).
-    Each send asks for a receipt.
-    """
+    """A connection; each of its sends asks for a receipt."""
 
     library = "stomp.py"
+    DEFAULTS = MappingProxyType(
+        {
+            "username": "guest",
+            "passcode": "guest",
+            "vhost": "/",
+            "heartbeats": (0, 0),
+            "ack_receipts": False,
+            "timeout": 60,  # of a receipt
+            "queue": "/queue/{}",  # the destination of one
+            "topic": "/topic/{}",
+            "send": {},  # more headers
+            "subscribe": {},
+            "nack": {Outcome.RELEASED: {}, Outcome.REJECTED: {"requeue": "false"}},  # by what it does: of RabbitMQ
+        }
+    )
 
     def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
         super().__init__(place, recorder, ack_mode)
@@ -59,12 +66,11 @@ class StompSession(Session):
         self._waiting: dict[str, list[Any]] = {}
         self._working: Any = None
         self._transaction: str | None = None
-        heartbeats = tuple(place.setting("heartbeats", (0, 0)))
         connection = stomp.Connection12(
             [(place.host, place.port)],
-            heartbeats=heartbeats,
+            heartbeats=tuple(self.settings["heartbeats"]),
             reconnect_attempts_max=1,
-            vhost=place.setting("vhost", "/"),
+            vhost=self.settings["vhost"],
         )
         self._connection = recorded(connection, recorder, queue_of=self._called_here)
         # Frames come on a thread of the library; the application is handed them as it asks, and recorded then.
@@ -72,11 +78,8 @@ class StompSession(Session):
         self._connect()
 
     def _connect(self) -> None:
-        setting = self.place.setting
         try:
-            self._connection.connect(
-                setting("username", "guest"), setting("passcode", "guest"), wait=True
-            )
+            self._connection.connect(self.settings["username"], self.settings["passcode"], wait=True)
         except ConnectFailedException as error:
             refused = self._answers.error
             raise Failed(Kind.REFUSED if refused else Kind.DOWN, refused or type(error).__name__) from None
@@ -95,7 +98,7 @@ class StompSession(Session):
 
     def _destination(self, name: str, *, topic: bool) -> str:
         kind = "topic" if topic else "queue"
-        destination = str(self.place.setting(kind, f"/{kind}/{{}}")).format(name)
+        destination = str(self.settings[kind]).format(name)
         self._names[destination] = name
         return destination
 
@@ -104,14 +107,14 @@ class StompSession(Session):
         destination = self._destination(consumer.destination, topic=consumer.topic)
         ack = _KINDS.get(self.ack_mode, "client-individual")
         self._waiting[consumer.name] = []
-        headers = dict(self.place.setting("subscribe", {}))
+        headers = dict(self.settings["subscribe"])
         self._connection.subscribe(destination, consumer.name, ack, headers)
         self.consumers[consumer.name] = consumer
 
     def send(self, outgoing: Outgoing, later: Callable[[str], None] | None) -> str | None:
         """Send, and wait for the receipt, or have it told ``later``."""
         destination = self._destination(outgoing.destination, topic=outgoing.topic)
-        headers = {_ID: outgoing.message, **self.place.setting("send", {})}
+        headers = {_ID: outgoing.message, **self.settings["send"]}
         if outgoing.persistent:
             headers["persistent"] = "true"
         if outgoing.priority is not None:
@@ -128,7 +131,7 @@ class StompSession(Session):
         return self._outcome(receipt, "confirmed")
 
     def _outcome(self, receipt: str, answered: str) -> str:
-        told = self._answers.wait(receipt, self.place.setting("timeout", 60))
+        told = self._answers.wait(receipt, self.settings["timeout"])
         return answered if told == _ANSWERED else told
 
     def _begun(self) -> str:
@@ -195,7 +198,7 @@ class StompSession(Session):
         ack, delivery = self.held(message)
         self._connection.tell(delivery, Event.PROCESSED)
         named: dict[str, str] = {"transaction": self._begun()} if self.transacted else {}
-        if self.place.setting("ack_receipts", False) and not self.transacted:
+        if self.settings["ack_receipts"] and not self.transacted:
             named["receipt"] = uuid.uuid4().hex
         self._connection.ack(ack, **named)
         self.settled(message, alone=self.ack_mode is not AckMode.CLIENT_ACKNOWLEDGE)
@@ -204,7 +207,7 @@ class StompSession(Session):
     def settle(self, message: str, outcome: str) -> None:
         """NACK, by which each broker does something else."""
         ack, delivery = self.held(message)
-        does = self.place.setting("nack", _NACK)
+        does = self.settings["nack"]
         if outcome not in does:
             raise self.lacks(f"the outcome {outcome}")
         self._connection.nack(ack, **does[outcome])

@@ -101,12 +101,15 @@ class _SessionThread(threading.Thread):
         try:
             if command["op"] == "close" and "consumer" not in command:
                 return self._close()
-            if not self._session.usable:
-                raise Failed(Kind.CLOSED, f"the session {self.name} is closed, or broke")
+            self._check_usable()
             return _OPERATIONS[command["op"]](self, command)
         except Exception as error:  # noqa: BLE001 - it is the answer
             doubtful = command["op"] in _DOUBTFUL and self._session.kind_of(error) is not None
             return {"outcome": IN_DOUBT} if doubtful else _failure(error, self._session)
+
+    def _check_usable(self) -> None:
+        if not self._session.usable:
+            raise Failed(Kind.CLOSED, f"the session {self.name} is closed, or broke")
 
     def _close(self) -> _Answer:
         if self._holding:
@@ -122,8 +125,7 @@ class _SessionThread(threading.Thread):
         self._listened = command
         told: _Answer | Failed = {"message": None}
         try:
-            if not self._session.usable:
-                raise Failed(Kind.CLOSED, f"the session {self.name} is closed, or broke")
+            self._check_usable()
             self._session.listen(self._consumer(command), command["timeout"], self._called)
         except Exception as error:  # noqa: BLE001 - it is the answer
             told = _failure(error, self._session)
