@@ -27,7 +27,7 @@ from ackfsm.driving.live.clients.client import (
     ClientTimeoutError,
     python_worker,
 )
-from ackfsm.driving.live.clients.modes import DRIVEN, driven
+from ackfsm.driving.live.clients.modes import all_driven, driven
 from ackfsm.driving.live.clients.worker import LIBRARIES
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode, Consumption, InputError
@@ -373,7 +373,7 @@ def test_what_is_no_answer_does_not_reach_the_driver(tmp_path: Path) -> None:
 def test_what_a_client_drives_is_a_configuration_of_the_tables() -> None:
     specification = tables.load()
     made = 0
-    for pair in DRIVEN:
+    for pair in all_driven():
         for mode in pair.modes:
             for consumption in pair.consumptions:
                 config = dict(pair.header(mode, consumption))

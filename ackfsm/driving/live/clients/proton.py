@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any
 
@@ -10,7 +9,7 @@ import proton
 from proton.reactor import AtMostOnce, LinkOption
 from proton.utils import BlockingConnection, SendException
 
-from ackfsm.driving.live.clients.library import SENT, Consumer, Failed, Kind, Outgoing, Place, Received, Session
+from ackfsm.driving.live.clients.library import Consumer, Kind, Outgoing, Place, Received, Session
 from ackfsm.history.format import Outcome
 from ackfsm.recorder import Recorder
 from ackfsm.recorder.proton import recorded
@@ -44,6 +43,13 @@ class ProtonSession(Session):
             "redelivered": "delivery_count",  # what flags a message, or "first_acquirer"
         }
     )
+    KINDS = (
+        (proton.Timeout, Kind.TIMEOUT),
+        (proton.LinkException, Kind.REFUSED),
+        (proton.SessionException, Kind.REFUSED),
+        (proton.ProtonException, Kind.CLOSED),
+        (OSError, Kind.CLOSED),
+    )
 
     def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
         super().__init__(place, recorder, ack_mode)
@@ -51,38 +57,18 @@ class ProtonSession(Session):
         self._names: dict[str, str] = {}
         self._senders: dict[tuple[str, bool], Any] = {}
         self._receivers: dict[str, Any] = {}
+        named = {name: self.settings[name] for name in ("user", "password", "timeout", "heartbeat")}
         self._connection = recorded(
-            self._connected(place),
+            BlockingConnection(f"amqp://{place.host}:{place.port}", allowed_mechs="PLAIN", **named),
             recorder,
-            queue_of=self._called_here,
+            queue_of=lambda address: self._names.get(address, address),
             redelivered=None if self._counts else _acquired_before,
         )
-
-    def _connected(self, place: Place) -> BlockingConnection:
-        named = {name: self.settings[name] for name in ("user", "password", "timeout", "heartbeat")}
-        try:
-            return BlockingConnection(f"amqp://{place.host}:{place.port}", allowed_mechs="PLAIN", **named)
-        except proton.ConnectionException as error:
-            refused = "unauthorized" in str(error)
-            raise Failed(Kind.REFUSED if refused else Kind.DOWN, error) from None
-        except (proton.Timeout, OSError) as error:
-            raise Failed(Kind.DOWN, f"{type(error).__name__}: {error}") from None
-
-    def kind_of(self, error: Exception) -> Kind | None:
-        """See :class:`Session`; an error of one link or session refuses what was asked."""
-        if isinstance(error, proton.Timeout):
-            return Kind.TIMEOUT
-        if isinstance(error, proton.LinkException | proton.SessionException):
-            return Kind.REFUSED
-        return Kind.CLOSED if isinstance(error, proton.ProtonException | OSError) else None
 
     @property
     def usable(self) -> bool:
         """Whether no line says that the session broke."""
         return not self._connection.closed
-
-    def _called_here(self, address: str) -> str:
-        return self._names.get(address, address)
 
     def _address(self, destination: str, *, topic: bool) -> tuple[str, list[LinkOption]]:
         kind = "topic" if topic else "queue"
@@ -100,19 +86,16 @@ class ProtonSession(Session):
         self._receivers[consumer.name] = self._connection.create_receiver(
             address, credit=self.settings["credit"], options=options
         )
-        self.consumers[consumer.name] = consumer
 
-    def send(self, outgoing: Outgoing, later: Callable[[str], None] | None) -> str | None:
+    def send(self, outgoing: Outgoing) -> str | None:
         """Send; ``presettled`` without an outcome."""
-        if later is not None:
+        if outgoing.later is not None:
             raise self.lacks("asynchronous sends of a blocking connection")
-        presettled = bool(self.settings["presettled"])
-        key = (outgoing.destination, outgoing.topic)
+        presettled, key = bool(self.settings["presettled"]), (outgoing.destination, outgoing.topic)
         if key not in self._senders:
             address, options = self._address(outgoing.destination, topic=outgoing.topic)
-            self._senders[key] = self._connection.create_sender(
-                address, options=[*options, AtMostOnce()] if presettled else options
-            )
+            options += [AtMostOnce()] if presettled else []
+            self._senders[key] = self._connection.create_sender(address, options=options)
         message = proton.Message(id=outgoing.message, body=outgoing.body, durable=outgoing.persistent)
         if outgoing.priority is not None:
             message.priority = outgoing.priority
@@ -121,15 +104,15 @@ class ProtonSession(Session):
         except SendException:
             return "rejected"
         if presettled:
-            return SENT
+            return "sent"
         return "confirmed" if delivery.remote_state == proton.Delivery.ACCEPTED else "rejected"
 
-    def receive(self, consumer: Consumer, timeout: float) -> Received | None:
+    def receive(self, consumer: Consumer, timeout: float) -> Received:
         """See :class:`Session`."""
         try:
             message = self._receivers[consumer.name].receive(timeout)
         except proton.Timeout:
-            return None
+            return Received(None)
         flagged = message.delivery_count > 0 if self._counts else _acquired_before(message)
         received = Received(str(message.id), flagged, message.delivery_count + 1 if self._counts else None)
         return self.hold(received, self._receivers[consumer.name])
@@ -140,7 +123,7 @@ class ProtonSession(Session):
         receiver.next_is(message)
         receiver.accept()
         self.settled(message)
-        return SENT
+        return "sent"
 
     def settle(self, message: str, outcome: str) -> None:
         """State another outcome."""
@@ -166,10 +149,7 @@ class _Capability(LinkOption):
 
     def apply(self, link: Any) -> None:
         end = link.target if link.is_sender else link.source
-        end.capabilities.put_array(False, proton.Data.SYMBOL)  # noqa: FBT003 - an array without a descriptor
-        end.capabilities.enter()
-        end.capabilities.put_symbol(self._name)
-        end.capabilities.exit()
+        end.capabilities.put_object(self._name)
 
 
 def _acquired_before(message: proton.Message) -> bool:
