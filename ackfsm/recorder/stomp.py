@@ -245,7 +245,7 @@ class RecordedConnection(Wrapped):
         elif event in _DOUBTS:
             self._recorder.write(_DOUBTS[event], **fields, error=error)
 
-    def _call(self, receipt: str | None, call: Callable[..., Any], *args: Any, **named: Any) -> None:
+    def _call(self, receipt: str | None, call: Callable[..., Any], /, *args: Any, **named: Any) -> None:
         """Call the client; if that fails, the receipt is not waited for."""
         try:
             call(*args, **named)

@@ -20,11 +20,11 @@ from ackfsm import tables
 from ackfsm.driving.live.clients.client import (
     Answer,
     Client,
-    ClientClosedError,
-    ClientDownError,
     ClientError,
-    ClientRefusedError,
-    ClientTimeoutError,
+    ClosedError,
+    DownError,
+    RefusedError,
+    TimedOutError,
     python_worker,
 )
 from ackfsm.driving.live.clients.modes import all_driven, driven
@@ -65,7 +65,7 @@ class Run:
             found = connection.channel().queue_declare(self.queue, durable=True)
             return int(found.method.message_count)
 
-    def client(self, name: str, *sessions: str) -> Client:
+    def client(self, name: str, *sessions: str, **settings: object) -> Client:
         """A client with these sessions."""
         client = self._open.enter_context(Client(name, python_worker(self.kind), self.log))
         port = self.broker.stomp if self.pair.protocol == "stomp" else self.broker.port
@@ -77,7 +77,7 @@ class Run:
             process=name,
             history=str(self.folder / f"{name}.jsonl"),
             header={"config": self.config},
-            settings=dict(self.pair.open),
+            settings={**self.pair.open, **settings},
         )
         assert opened["library"].split()[1][0].isdigit()
         for session in sessions:
@@ -140,7 +140,7 @@ def _receive(client: Client, timeout: float = 5) -> Answer:
     return client.call("receive", session="s", consumer="c", timeout=timeout)
 
 
-def _handed(message: str, *, redelivered: bool = False) -> dict[str, Any]:
+def _handed(message: str | None, *, redelivered: bool = False) -> dict[str, Any]:
     return {"message": message, "redelivered": redelivered, "delivery_count": None}
 
 
@@ -163,11 +163,11 @@ def test_messages_are_sent_received_acknowledged_and_given_back(begin: Runs, kin
     assert sorted(rest, key=lambda each: str(each["message"])) == [_handed("m0", redelivered=True), _handed("m2")]
     assert client.call("settle", session="s", message="m2", outcome="rejected") == {}
     assert client.call("acknowledge", session="s", message="m0") == {"outcome": "sent"}
-    assert _receive(client, 0.2) == {"message": None}
-    with pytest.raises(ClientRefusedError, match="does not hold the message 'm0'"):
+    assert _receive(client, 0.2) == _handed(None)
+    with pytest.raises(RefusedError, match="does not hold the message 'm0'"):
         client.call("acknowledge", session="s", message="m0")
     client.call("close", session="s")
-    with pytest.raises(ClientClosedError):
+    with pytest.raises(ClosedError):
         _receive(client)
     assert _valid(run.verdict()) == {"duplicate": 1, "reprocessed": 1}
     assert run.told("c1", "m1") == ["send", "confirmed", "delivered", "processed", "acknowledge message"]
@@ -212,17 +212,17 @@ def test_a_listener_holds_a_message_until_it_is_done(begin: Runs, kind: str) -> 
     ask: dict[str, Any] = {"session": "s", "consumer": "c", "timeout": 5}
     assert client.call("listened", **ask) == _handed("m0")
     assert client.call("acknowledge", session="s", message="m0") == {"outcome": "sent"}
-    with pytest.raises(ClientRefusedError, match="holds a message"):
+    with pytest.raises(RefusedError, match="holds a message"):
         client.call("listened", **ask)
-    with pytest.raises(ClientRefusedError, match="holds a message"):
+    with pytest.raises(RefusedError, match="holds a message"):
         client.call("close", session="s")
     assert client.call("done", session="s", consumer="c", message="m0") == {}
     assert client.call("listened", **ask) == _handed("m1")
     assert client.call("done", session="s", consumer="c", message="m1", failed=True) == {}
-    with pytest.raises(ClientRefusedError, match="no listener"):
+    with pytest.raises(RefusedError, match="no listener"):
         client.call("done", session="s", consumer="c", message="m1")
     if kind == "stomp":  # nobody gives back for it what it failed with
-        assert client.call("listened", **ask | {"timeout": 0.2}) == {"message": None}
+        assert client.call("listened", **ask | {"timeout": 0.2}) == _handed(None)
         client.call("settle", session="s", message="m1", outcome="released")
     assert client.call("listened", **ask) == _handed("m1", redelivered=True)
     client.call("acknowledge", session="s", message="m1")
@@ -242,9 +242,9 @@ def test_a_client_is_killed(begin: Runs, kind: str) -> None:
     waiting = client.ask("receive", session="s", consumer="c", timeout=60)
     time.sleep(0.3)
     run.crash(client)
-    assert isinstance(waiting.exception(1), ClientClosedError)
+    assert isinstance(waiting.exception(1), ClosedError)
     assert not client.alive
-    with pytest.raises(ClientClosedError, match="has ended"):
+    with pytest.raises(ClosedError, match="has ended"):
         client.call("commit", session="s")
     run.consume(other)
     assert _receive(other) == _handed("m0", redelivered=True)
@@ -266,20 +266,20 @@ def test_the_broker_dies(begin: Runs, broker: RabbitMq, kind: str) -> None:
     run.nemesis.fault("broker_kill")
     broker.kill()
     try:
-        assert isinstance(waiting.exception(20), ClientClosedError)
+        assert isinstance(waiting.exception(20), ClosedError)
         if kind != "stomp":  # stomp.py reads at once that its connection is lost
             assert run.send(client, "m1") == ["in_doubt"]
-        with pytest.raises(ClientClosedError):
+        with pytest.raises(ClosedError):
             run.send(client, "m2")
-        with pytest.raises(ClientDownError):
+        with pytest.raises(DownError):
             client.call("session", session="n", ack_mode=run.mode)
-        with pytest.raises(ClientDownError):
+        with pytest.raises(DownError):
             client.call("reopen")
     finally:
         broker.start()
     run.nemesis.recovered("broker_kill")
     client.call("reopen")
-    with pytest.raises(ClientClosedError, match="no session"):
+    with pytest.raises(ClosedError, match="no session"):
         _receive(client)
     client.call("session", session="s", ack_mode=run.mode)
     run.consume(client)
@@ -306,7 +306,7 @@ def test_sessions_run_at_once_and_what_cannot_be_is_refused(begin: Runs) -> None
         ("consumer", {"session": "s", "consumer": "d", "destination": run.queue, "topic": True}),
         ("session", {"session": "n", "ack_mode": "NO_SUCH_MODE"}),
     ):
-        with pytest.raises(ClientRefusedError):
+        with pytest.raises(RefusedError):
             client.call(operation, **fields)
     assert client.call("close", session="s", consumer="c") == {}
     closed = [line for line in events(run.folder / "c1.jsonl") if line["event"] == "close"]
@@ -323,12 +323,27 @@ def test_sends_of_stomp_are_answered_later(begin: Runs) -> None:
     assert [each.result(5)["outcome"] for each in asked] == ["confirmed"] * 20
 
 
+def test_acknowledgements_of_stomp_are_answered_if_that_is_asked_for(begin: Runs) -> None:
+    run = begin("stomp")
+    client = run.client("c1", "s", ack_receipts=True)
+    run.send(client, "m0")
+    run.consume(client)
+    _receive(client)
+    assert client.call("acknowledge", session="s", message="m0") == {"outcome": "acknowledged"}
+    assert run.told("c1", "m0")[-2:] == ["acknowledge message", "acknowledged message"]
+
+
+def test_a_setting_that_there_is_not_is_refused(begin: Runs) -> None:
+    with pytest.raises(RefusedError, match="no setting prefetch; there are username"):
+        begin("pika").client("c1", "s", prefetch=1)
+
+
 def test_a_client_that_does_not_answer_in_time_may_answer_later(begin: Runs) -> None:
     run = begin("pika")
     client = run.client("c1", "s")
     client.pause()
     sent = client.ask("send", session="s", destination=run.queue, message="m0")
-    with pytest.raises(ClientTimeoutError, match="did not answer send"):
+    with pytest.raises(TimedOutError, match="did not answer send"):
         client.call("send", within=0.2, session="s", destination=run.queue, message="m1")
     client.resume()
     assert sent.result(5) == {"outcome": "confirmed"}
@@ -352,7 +367,7 @@ def test_a_client_ends_with_its_parent(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True) as parent:
         assert parent.stdout is not None
         pid, said = parent.stdout.readline().split()
-        assert said == "ClientDownError"
+        assert said == "DownError"
         os.kill(int(pid), 0)
         parent.send_signal(signal.SIGKILL)
     until(lambda: not Path(f"/proc/{pid}").exists(), "the client has ended", 10)
@@ -366,7 +381,7 @@ def test_what_is_no_answer_does_not_reach_the_driver(tmp_path: Path) -> None:
     with Client("c1", (sys.executable, "-c", torn), tmp_path / "log") as client:
         with pytest.raises(ClientError):
             client.call("open")
-        with pytest.raises(ClientClosedError, match="has ended"):
+        with pytest.raises(ClosedError, match="has ended"):
             client.call("open")
 
 
@@ -376,7 +391,7 @@ def test_what_a_client_drives_is_a_configuration_of_the_tables() -> None:
     for pair in all_driven():
         for mode in pair.modes:
             for consumption in pair.consumptions:
-                config = dict(pair.header(mode, consumption))
+                config = dict(pair.header(AckMode(mode), Consumption(consumption)))
                 specification.configure(str(config.pop("profile")), config)
                 json.dumps(config)
                 made += 1

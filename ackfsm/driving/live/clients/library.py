@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode
 
-__all__ = ["Called", "Consumer", "Failed", "Kind", "Outgoing", "Place", "Received", "Session", "ThrownError"]
+__all__ = ["Called", "Consumer", "Failed", "Kind", "Outgoing", "Received", "Session", "ThrownError"]
 
 
 class Kind(StrEnum):
@@ -33,15 +33,6 @@ class Failed(Exception):  # noqa: N818 - the answer to a command, not an error o
 
 class ThrownError(Exception):
     """What a listener throws that is told to."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
-    """Where the broker is, and the client's own settings."""
-
-    host: str
-    port: int
-    settings: Mapping[str, Any]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,17 +84,20 @@ class Session(abc.ABC):
     KINDS: ClassVar[Sequence[tuple[type[Exception], Kind]]]
     """The errors of the library, the first that fits; as a session is opened, closed means down."""
 
-    def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
-        for name in place.settings:
+    def __init__(
+        self, host: str, port: int, settings: Mapping[str, Any], recorder: Recorder, ack_mode: AckMode
+    ) -> None:
+        for name in settings:
             if name not in self.DEFAULTS:
                 raise Failed(Kind.REFUSED, f"there is no setting {name}; there are {', '.join(self.DEFAULTS)}")
-        self.settings = {**self.DEFAULTS, **place.settings}
+        self.host, self.port, self.settings = host, port, {**self.DEFAULTS, **settings}
         self.recorder, self.ack_mode = recorder, ack_mode
         self.transacted = ack_mode is AckMode.SESSION_TRANSACTED
         self.automatic = ack_mode in {AckMode.NO_ACKNOWLEDGE, AckMode.PRE_ACKNOWLEDGE}
         self.consumers: dict[str, Consumer] = {}
         self._held: dict[str, Any] = {}
         self._enlisted: dict[str, Any] = {}
+        self.connect()
 
     # Messages that the session holds, each with what the library names it by
 
@@ -142,6 +136,10 @@ class Session(abc.ABC):
     def kind_of(cls, error: Exception) -> Kind | None:
         """Return the kind of an error of the library, ``None`` for one that is not."""
         return next((kind for its, kind in cls.KINDS if isinstance(error, its)), None)
+
+    @abc.abstractmethod
+    def connect(self) -> None:
+        """Open the connection and what else the session needs."""
 
     @property
     @abc.abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +24,9 @@ class Driven:
     broker: str
     protocol: str
     profile: str
-    modes: Mapping[AckMode, str]
-    consumptions: tuple[Consumption, ...]
-    outcomes: tuple[str, ...]
+    modes: Mapping[str, str]
+    consumptions: Sequence[str]
+    outcomes: Sequence[str]
     asynchronous: bool = False
     open: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     names: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
@@ -61,15 +61,7 @@ class Driven:
 def all_driven() -> tuple[Driven, ...]:
     """All clients with all their brokers."""
     rows = yaml.safe_load(_TABLE.read_text(encoding="utf-8"))
-    return tuple(Driven(**row | _words(row)) for row in rows)
-
-
-def _words(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {
-        "modes": {AckMode(mode): how for mode, how in row["modes"].items()},
-        "consumptions": tuple(map(Consumption, row["consumptions"])),
-        "outcomes": tuple(row["outcomes"]),
-    }
+    return tuple(Driven(**row) for row in rows)
 
 
 def driven(client: str, broker: str) -> Driven:

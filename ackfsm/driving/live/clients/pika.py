@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import time
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import pika
 from pika import exceptions
 
-from ackfsm.driving.live.clients.library import (
-    Called,
-    Consumer,
-    Failed,
-    Kind,
-    Outgoing,
-    Place,
-    Received,
-    Session,
-    ThrownError,
-)
+from ackfsm.driving.live.clients.library import Called, Consumer, Failed, Kind, Outgoing, Received, Session, ThrownError
 from ackfsm.history.format import Outcome
-from ackfsm.recorder import Recorder
 from ackfsm.recorder.pika import recorded
 from ackfsm.terms import AckMode
 
@@ -32,16 +20,14 @@ class PikaSession(Session):
     """A channel."""
 
     library = "pika"
-    DEFAULTS = MappingProxyType(
-        {
-            "username": "guest",
-            "password": "guest",
-            "virtual_host": "/",
-            "heartbeat": 0,
-            "confirms": True,
-            "prefetch_count": 0,  # no bound
-        }
-    )
+    DEFAULTS: ClassVar = {
+        "username": "guest",
+        "password": "guest",
+        "virtual_host": "/",
+        "heartbeat": 0,
+        "confirms": True,
+        "prefetch_count": 0,  # no bound
+    }
     KINDS = (
         (exceptions.ProbableAuthenticationError, Kind.REFUSED),
         (exceptions.ChannelClosedByBroker, Kind.REFUSED),  # it names what was refused
@@ -49,13 +35,13 @@ class PikaSession(Session):
         (OSError, Kind.CLOSED),
     )
 
-    def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
-        super().__init__(place, recorder, ack_mode)
+    def connect(self) -> None:
+        """See :class:`Session`."""
         self._confirms = bool(self.settings["confirms"]) and not self.transacted
         credentials = pika.PlainCredentials(self.settings["username"], self.settings["password"])
         named = {name: self.settings[name] for name in ("virtual_host", "heartbeat")}
-        parameters = pika.ConnectionParameters(place.host, place.port, credentials=credentials, **named)
-        self._connection = recorded(pika.BlockingConnection(parameters), recorder)
+        parameters = pika.ConnectionParameters(self.host, self.port, credentials=credentials, **named)
+        self._connection = recorded(pika.BlockingConnection(parameters), self.recorder)
         self._channel = self._connection.channel()
         self._channel.basic_qos(prefetch_count=self.settings["prefetch_count"])
         if self.transacted:

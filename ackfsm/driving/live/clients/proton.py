@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import proton
 from proton.reactor import AtMostOnce, LinkOption
 from proton.utils import BlockingConnection, SendException
 
-from ackfsm.driving.live.clients.library import Consumer, Kind, Outgoing, Place, Received, Session
+from ackfsm.driving.live.clients.library import Consumer, Kind, Outgoing, Received, Session
 from ackfsm.history.format import Outcome
-from ackfsm.recorder import Recorder
 from ackfsm.recorder.proton import recorded
-from ackfsm.terms import AckMode
 
 __all__ = ["ProtonSession"]
 
@@ -29,20 +26,18 @@ class ProtonSession(Session):
     """The one session of a connection."""
 
     library = "python-qpid-proton"
-    DEFAULTS = MappingProxyType(
-        {
-            "user": "guest",
-            "password": "guest",
-            "timeout": 60,  # of each call
-            "heartbeat": None,
-            "credit": None,  # one for each receive
-            "presettled": False,  # of sends
-            "queue": "{}",  # the address of one
-            "topic": "{}",
-            "capabilities": True,  # whether a node is asked for that is a queue, or a topic
-            "redelivered": "delivery_count",  # what flags a message, or "first_acquirer"
-        }
-    )
+    DEFAULTS: ClassVar = {
+        "user": "guest",
+        "password": "guest",
+        "timeout": 60,  # of each call
+        "heartbeat": None,
+        "credit": None,  # one for each receive
+        "presettled": False,  # of sends
+        "queue": "{}",  # the address of one
+        "topic": "{}",
+        "capabilities": True,  # whether a node is asked for that is a queue, or a topic
+        "redelivered": "delivery_count",  # what flags a message, or "first_acquirer"
+    }
     KINDS = (
         (proton.Timeout, Kind.TIMEOUT),
         (proton.LinkException, Kind.REFUSED),
@@ -51,16 +46,16 @@ class ProtonSession(Session):
         (OSError, Kind.CLOSED),
     )
 
-    def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
-        super().__init__(place, recorder, ack_mode)
+    def connect(self) -> None:
+        """See :class:`Session`."""
         self._counts = self.settings["redelivered"] == "delivery_count"
         self._names: dict[str, str] = {}
         self._senders: dict[tuple[str, bool], Any] = {}
         self._receivers: dict[str, Any] = {}
         named = {name: self.settings[name] for name in ("user", "password", "timeout", "heartbeat")}
         self._connection = recorded(
-            BlockingConnection(f"amqp://{place.host}:{place.port}", allowed_mechs="PLAIN", **named),
-            recorder,
+            BlockingConnection(f"amqp://{self.host}:{self.port}", allowed_mechs="PLAIN", **named),
+            self.recorder,
             queue_of=lambda address: self._names.get(address, address),
             redelivered=None if self._counts else _acquired_before,
         )
@@ -96,9 +91,8 @@ class ProtonSession(Session):
             address, options = self._address(outgoing.destination, topic=outgoing.topic)
             options += [AtMostOnce()] if presettled else []
             self._senders[key] = self._connection.create_sender(address, options=options)
-        message = proton.Message(id=outgoing.message, body=outgoing.body, durable=outgoing.persistent)
-        if outgoing.priority is not None:
-            message.priority = outgoing.priority
+        more = {} if outgoing.priority is None else {"priority": outgoing.priority}
+        message = proton.Message(id=outgoing.message, body=outgoing.body, durable=outgoing.persistent, **more)
         try:
             delivery = self._senders[key].send(message)
         except SendException:

@@ -2,72 +2,55 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import uuid
 from collections.abc import Callable
-from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import stomp
 from stomp.exception import ConnectFailedException, StompException
 
-from ackfsm.driving.live.clients.library import (
-    Called,
-    Consumer,
-    Failed,
-    Kind,
-    Outgoing,
-    Place,
-    Received,
-    Session,
-    ThrownError,
-)
+from ackfsm.driving.live.clients.library import Called, Consumer, Failed, Kind, Outgoing, Received, Session, ThrownError
 from ackfsm.history.format import Event, Outcome
-from ackfsm.recorder import Recorder
 from ackfsm.recorder.stomp import recorded
 from ackfsm.terms import AckMode
 
 __all__ = ["StompSession"]
 
 _ID = "ackfsm-message"
-_ANSWERED, _REJECTED, _IN_DOUBT = "answered", "rejected", "in_doubt"
+_IN_DOUBT = "in_doubt"
 
 
 class StompSession(Session):
     """A connection; each of its sends asks for a receipt."""
 
     library = "stomp.py"
-    DEFAULTS = MappingProxyType(
-        {
-            "username": "guest",
-            "passcode": "guest",
-            "vhost": "/",
-            "heartbeats": (0, 0),
-            "ack_receipts": False,
-            "timeout": 60,  # of a receipt
-            "queue": "/queue/{}",  # the destination of one
-            "topic": "/topic/{}",
-            "send": {},  # more headers
-            "subscribe": {},
-            "nack": {Outcome.RELEASED: {}, Outcome.REJECTED: {"requeue": "false"}},  # by what it does: of RabbitMQ
-        }
-    )
+    DEFAULTS: ClassVar = {
+        "username": "guest",
+        "passcode": "guest",
+        "vhost": "/",
+        "heartbeats": (0, 0),
+        "ack_receipts": False,
+        "timeout": 60,  # of a receipt
+        "queue": "/queue/{}",  # the destination of one
+        "topic": "/topic/{}",
+        "send": {},  # more headers
+        "subscribe": {},
+        "nack": {Outcome.RELEASED: {}, Outcome.REJECTED: {"requeue": "false"}},  # by what it does: of RabbitMQ
+    }
     KINDS = ((StompException, Kind.CLOSED), (OSError, Kind.CLOSED))
 
-    def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
-        super().__init__(place, recorder, ack_mode)
+    def connect(self) -> None:
+        """See :class:`Session`."""
         self._names: dict[str, str] = {}
         self._heard = _Heard()
         self._working: Any = None
         self._transaction: str | None = None
-        connection = stomp.Connection12(
-            [(place.host, place.port)],
-            heartbeats=tuple(self.settings["heartbeats"]),
-            reconnect_attempts_max=1,
-            vhost=self.settings["vhost"],
-        )
-        self._connection = recorded(connection, recorder, queue_of=lambda address: self._names.get(address, address))
+        named = {"heartbeats": tuple(self.settings["heartbeats"]), "vhost": self.settings["vhost"]}
+        connection = stomp.Connection12([(self.host, self.port)], reconnect_attempts_max=1, **named)
+        self._connection = recorded(connection, self.recorder, queue_of=lambda at: self._names.get(at, at))
         # Frames come on a thread of the library; the application is handed them as it asks, and recorded then.
         connection.set_listener("heard", self._heard)
         try:
@@ -98,23 +81,20 @@ class StompSession(Session):
     def send(self, outgoing: Outgoing) -> str | None:
         """Send, and wait for the receipt, or have it told later."""
         headers = {_ID: outgoing.message, **self.settings["send"]}
-        if outgoing.persistent:
-            headers["persistent"] = "true"
-        if outgoing.priority is not None:
-            headers["priority"] = str(outgoing.priority)
-        receipt = uuid.uuid4().hex
-        headers |= {"transaction": self._begun()} if self.transacted else {"receipt": receipt}
-        if outgoing.later is not None and not self.transacted:
-            self._heard.tell(receipt, outgoing.later)
+        headers |= {"persistent": "true"} if outgoing.persistent else {}
+        headers |= {} if outgoing.priority is None else {"priority": str(outgoing.priority)}
         destination = self._destination(outgoing.destination, topic=outgoing.topic)
-        self._connection.send(destination, outgoing.body, headers=headers)
         if self.transacted:
+            self._connection.send(destination, outgoing.body, headers={**headers, "transaction": self._begun()})
             return "sent"
-        return None if outgoing.later is not None else self._outcome(receipt, "confirmed")
+        receipt, answers = self._heard.expected("confirmed", outgoing.later)
+        self._connection.send(destination, outgoing.body, headers={**headers, "receipt": receipt})
+        return None if outgoing.later is not None else self._outcome(answers)
 
-    def _outcome(self, receipt: str, answered: str) -> str:
-        told = self._heard.wait(receipt, self.settings["timeout"])
-        return answered if told == _ANSWERED else told
+    def _outcome(self, answers: queue.SimpleQueue[str]) -> str:
+        with contextlib.suppress(queue.Empty):
+            return answers.get(timeout=self.settings["timeout"])
+        return _IN_DOUBT
 
     def _begun(self) -> str:
         if self._transaction is None:
@@ -161,12 +141,13 @@ class StompSession(Session):
         """See :class:`Session`; with a receipt, if ``ack_receipts``."""
         ack, delivery = self.held(message)
         self._connection.tell(delivery, Event.PROCESSED)
-        named: dict[str, str] = {"transaction": self._begun()} if self.transacted else {}
+        transaction = self._begun() if self.transacted else None
+        receipt, answers = None, None
         if self.settings["ack_receipts"] and not self.transacted:
-            named["receipt"] = uuid.uuid4().hex
-        self._connection.ack(ack, **named)
+            receipt, answers = self._heard.expected("acknowledged")
+        self._connection.ack(ack, transaction=transaction, receipt=receipt)
         self.settled(message, alone=self.ack_mode is not AckMode.CLIENT_ACKNOWLEDGE)
-        return self._outcome(named["receipt"], "acknowledged") if "receipt" in named else "sent"
+        return "sent" if answers is None else self._outcome(answers)
 
     def settle(self, message: str, outcome: str) -> None:
         """NACK, by which each broker does something else."""
@@ -195,11 +176,12 @@ class StompSession(Session):
 
     def _ended(self, end: Callable[..., None], answered: str) -> str:
         """End the transaction, if there is one, and wait for the receipt."""
-        transaction, self._transaction, receipt = self._transaction, None, uuid.uuid4().hex
+        transaction, self._transaction = self._transaction, None
         if transaction is None:
             return answered
+        receipt, answers = self._heard.expected(answered)
         end(transaction, receipt=receipt)
-        return self._outcome(receipt, answered)
+        return self._outcome(answers)
 
     def close_consumer(self, consumer: Consumer) -> None:
         """Unsubscribe."""
@@ -218,47 +200,34 @@ class _Heard(stomp.ConnectionListener):  # type: ignore[misc]
         self.frames: dict[str, queue.SimpleQueue[Any]] = {}
         """By subscription; ``None`` at the end of the connection."""
         self.error = ""
-        self._changed = threading.Condition()
-        self._told: dict[str, str] = {}
-        self._later: dict[str, Callable[[str], None]] = {}
-        self._over = False
+        self._lock = threading.Lock()
+        self._expected: dict[str, tuple[str, Callable[[str], None]]] = {}
+
+    def expected(self, answered: str, tell: Callable[[str], None] | None = None) -> tuple[str, queue.SimpleQueue[str]]:
+        """A new receipt, and where its outcome will be, if nobody else is to be told: ``answered``, or another one."""
+        receipt, answers = uuid.uuid4().hex, queue.SimpleQueue[str]()
+        with self._lock:
+            self._expected[receipt] = answered, tell or answers.put
+        return receipt, answers
+
+    def _came(self, receipt: str, outcome: str | None) -> None:
+        with self._lock:
+            answered, tell = self._expected.pop(receipt, ("", None))
+        if tell is not None:
+            tell(outcome or answered)
 
     def on_message(self, frame: Any) -> None:
         self.frames[frame.headers["subscription"]].put(frame)
 
     def on_receipt(self, frame: Any) -> None:
-        self._came(frame.headers["receipt-id"], _ANSWERED)
+        self._came(frame.headers["receipt-id"], None)
 
     def on_error(self, frame: Any) -> None:
         self.error = str(frame.headers.get("message", frame.body))
-        if "receipt-id" in frame.headers:
-            self._came(frame.headers["receipt-id"], _REJECTED)
-
-    def _came(self, receipt: str, answer: str) -> None:
-        with self._changed:
-            later = self._later.pop(receipt, None)
-            if later is None:
-                self._told[receipt] = answer
-            self._changed.notify_all()
-        if later is not None:
-            later("confirmed" if answer == _ANSWERED else answer)
+        self._came(frame.headers.get("receipt-id", ""), "rejected")
 
     def on_disconnected(self) -> None:
-        with self._changed:
-            self._over, later, self._later = True, self._later, {}
-            self._changed.notify_all()
-        for each in later.values():
-            each(_IN_DOUBT)
+        for receipt in list(self._expected):
+            self._came(receipt, _IN_DOUBT)
         for frames in self.frames.values():
             frames.put(None)
-
-    def tell(self, receipt: str, later: Callable[[str], None]) -> None:
-        """Have ``later`` called with the outcome of a send."""
-        with self._changed:
-            self._later[receipt] = later
-
-    def wait(self, receipt: str, timeout: float) -> str:
-        """The answer, in doubt if there is none."""
-        with self._changed:
-            self._changed.wait_for(lambda: receipt in self._told or self._over, timeout)
-            return self._told.pop(receipt, _IN_DOUBT)

@@ -17,16 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
-from ackfsm.driving.live.clients.library import (
-    Consumer,
-    Failed,
-    Kind,
-    Outgoing,
-    Place,
-    Received,
-    Session,
-    ThrownError,
-)
+from ackfsm.driving.live.clients.library import Consumer, Failed, Kind, Outgoing, Received, Session, ThrownError
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode, DeliveryMode
 
@@ -55,8 +46,8 @@ class _SessionThread(threading.Thread):
         self._kind, self._make, self._opened = kind, make, opened
         self._session: Session
         self._over = self._holding = False
-        self._listened: _Tell | None = None
-        self._done: _Tell | None = None
+        self._untold: dict[str, _Tell] = {}
+        """Who waits for the listener's call, and for its return."""
 
     def run(self) -> None:
         try:
@@ -71,10 +62,12 @@ class _SessionThread(threading.Thread):
             self._perform(*self.tasks.get())
 
     def _perform(self, command: _Command, tell: _Tell) -> None:
+        closes = command["op"] == "close" and "consumer" not in command
         try:
-            self._check_open(command)
-            if command["op"] == "close" and "consumer" not in command:
-                tell(self._close())
+            self._check(closes=closes)
+            if closes:
+                self._close()
+                tell({})
             elif command["op"] == "listened":
                 self._listen(command, tell)
             elif (answer := _performed(self._session, command, tell)) is not None:
@@ -82,36 +75,34 @@ class _SessionThread(threading.Thread):
         except Exception as error:  # noqa: BLE001 - it is the answer
             tell(_failure(error, self._kind, command["op"]))
 
-    def _check_open(self, command: _Command) -> None:
-        closes = command["op"] == "close" and "consumer" not in command
+    def _check(self, *, closes: bool) -> None:
         if self._over or not (closes or self._session.usable):
             raise Failed(Kind.CLOSED, f"the session {self.name} is closed, or broke")
-
-    def _close(self) -> _Answer:
-        if self._holding:
+        if closes and self._holding:
             raise Failed(Kind.REFUSED, "the listener of the session holds a message, and close() would wait for it")
+
+    def _close(self) -> None:
         self._over = True
         if self._session.usable:
             self._session.close()
-        return {}
 
     # Listeners
 
     def _listen(self, command: _Command, tell: _Tell) -> None:
-        self._listened = tell
-        answer: _Answer = {"message": None}
+        self._untold["listened"] = tell
+        answer: _Answer = dataclasses.asdict(Received(None))
         try:
             self._session.listen(_consumer(self._session, command), command["timeout"], self._called)
         except Exception as error:  # noqa: BLE001 - it is the answer
             answer = _failure(error, self._kind)
-        self._returned()
-        self._tell_listened(answer)
+        self._told("done", {})
+        self._told("listened", answer)
 
     def _called(self, received: Received) -> None:
         """The listener: what it does are the commands of its session, until it is done."""
-        self._returned()
+        self._told("done", {})
         self._holding, answer = True, dataclasses.asdict(received)
-        told = self._tell_listened(answer)
+        told = self._told("listened", answer)
         while (task := self.tasks.get())[0]["op"] != "done":
             if task[0]["op"] != "listened":
                 self._perform(*task)
@@ -120,22 +111,16 @@ class _SessionThread(threading.Thread):
             else:
                 told = True
                 task[1](answer)
-        self._holding, self._done = False, task[1]
+        self._holding, self._untold["done"] = False, task[1]
         if task[0].get("failed"):
             raise ThrownError("the listener throws, as it was told to")
 
-    def _tell_listened(self, answer: _Answer) -> bool:
-        """Answer the command that waits for the listener; return whether one did."""
-        tell, self._listened = self._listened, None
+    def _told(self, operation: str, answer: _Answer) -> bool:
+        """Answer the command that waits for this; return whether one did."""
+        tell = self._untold.pop(operation, None)
         if tell is not None:
             tell(answer)
         return tell is not None
-
-    def _returned(self) -> None:
-        """The listener has returned, and the library and the record know."""
-        tell, self._done = self._done, None
-        if tell is not None:
-            tell({})
 
 
 # The commands of a session
@@ -148,7 +133,7 @@ def _performed(session: Session, command: _Command, tell: _Tell) -> _Answer | No
         return None if outcome is None else {"outcome": outcome}
     result = _OPERATIONS[command["op"]](session, command)
     if isinstance(result, Received):
-        return dataclasses.asdict(result) if result.message is not None else {"message": None}
+        return dataclasses.asdict(result)
     return {} if result is None else {"outcome": result}
 
 
@@ -221,7 +206,7 @@ class _Worker:
         module = importlib.import_module(f"ackfsm.driving.live.clients.{client}")
         self._kind: type[Session] = getattr(module, LIBRARIES[client])
         self._sessions: dict[str, _SessionThread] = {}
-        self._place = Place("", 0, {})
+        self._place: tuple[str, int, Mapping[str, Any]]
         self._recorder: Recorder
 
     def take(self, command: _Command, tell: _Tell) -> None:
@@ -234,7 +219,7 @@ class _Worker:
     def _take(self, command: _Command, tell: _Tell) -> None:
         operation, session = command["op"], command.get("session")
         if operation == "open":
-            self._place = Place(command["host"], command["port"], command.get("settings", {}))
+            self._place = command["host"], command["port"], command.get("settings", {})
             header = command.get("header", {})
             self._recorder = Recorder(Path(command["history"]), command["process"], **header, monotonic=True)
             self._connect(tell)
@@ -242,7 +227,7 @@ class _Worker:
             self._connect(tell)
         elif operation == "session":
             recorder = self._recorder.as_process(f"{self._recorder.process}.{session}")
-            make = functools.partial(self._kind, self._place, recorder, AckMode(command["ack_mode"]))
+            make = functools.partial(self._kind, *self._place, recorder, AckMode(command["ack_mode"]))
             self._sessions[command["session"]] = _SessionThread(self._kind, make, command["session"], tell)
             self._sessions[command["session"]].start()
         elif operation == "close" and session is None:
@@ -258,7 +243,7 @@ class _Worker:
         """Sessions have connections of their own; that of the client is only looked for."""
         self._sessions = {}
         try:
-            socket.create_connection((self._place.host, self._place.port), _PATIENCE).close()
+            socket.create_connection(self._place[:2], _PATIENCE).close()
         except OSError as error:
             raise Failed(Kind.DOWN, error) from None
         tell({"library": f"{self._kind.library} {importlib.metadata.version(self._kind.library)}"})
@@ -270,8 +255,7 @@ def _close(sessions: Sequence[_SessionThread], tell: _Tell) -> None:
     for thread in sessions:
         thread.tasks.put(({"op": "close"}, answers.put))
     told = [answers.get() for _ in sessions]
-    failed = [each for each in told if isinstance(each, Failed) and each.kind is not Kind.CLOSED]
-    tell(failed[0] if failed else {})
+    tell(next((each for each in told if isinstance(each, Failed) and each.kind is not Kind.CLOSED), {}))
 
 
 def _write(file: BinaryIO, lock: threading.Lock, number: int, answer: _Answer) -> None:
