@@ -396,7 +396,7 @@ def test_what_a_client_drives_is_a_configuration_of_the_tables() -> None:
                 json.dumps(config)
                 made += 1
     assert made == 36
-    with pytest.raises(InputError, match="there are pika with rabbitmq"):
+    with pytest.raises(InputError, match="pika with artemis is not driven; there are pika with rabbitmq"):
         driven("pika", "artemis")
     pair = driven("pika", "rabbitmq")
     assert pair.header(INDIVIDUAL, Consumption.RECEIVE, {"confirms": False})["send_mode"] == "unconfirmed"

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self, cast
 
 from ackfsm.terms import AckfsmError, InputError
 
@@ -54,7 +54,6 @@ class TimedOutError(ClientError):
 
 _ERRORS: Final = {"closed": ClosedError, "down": DownError, "refused": RefusedError, "timeout": TimedOutError}
 _PATIENCE: Final = 10.0
-_SHORT: Final = 5.0
 
 
 _PACKAGES: Final = {"pika": "pika", "proton": "python-qpid-proton", "stomp": "stomp.py"}
@@ -66,8 +65,7 @@ def python_worker(client: str) -> tuple[str, ...]:
     Raises :class:`InputError` where its library is not installed.
     """
     if importlib.util.find_spec(client) is None:
-        package = _PACKAGES[client]
-        raise InputError(f"{package} is not installed, which is that client; install it with: pip install {package}")
+        raise InputError(f"the client {client} is not installed; install it with: pip install {_PACKAGES[client]}")
     return (sys.executable, "-m", "ackfsm.driving.live.clients.worker", client)
 
 
@@ -92,7 +90,8 @@ class Client:
             self._process = subprocess.Popen(  # noqa: S603 - a client of ours
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
             )
-        self._numbers, self._lock = itertools.count(1), threading.Lock()
+        self._input, self._answers = cast("BinaryIO", self._process.stdin), cast("BinaryIO", self._process.stdout)
+        self._numbers, self._lock, self._writing = itertools.count(1), threading.Lock(), threading.Lock()
         self._open: dict[int, Future[Answer]] = {}
         self._over = False
         self._reader = threading.Thread(target=self._read, name=f"{name} answers", daemon=True)
@@ -114,15 +113,14 @@ class Client:
         told.set_running_or_notify_cancel()
         given = {name: value for name, value in fields.items() if value is not None}
         line = json.dumps({"id": number, "op": operation, **given}, separators=(",", ":")).encode() + b"\n"
-        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
         with self._lock:
             if self._over:
                 told.set_exception(self._ended())
                 return told
             self._open[number] = told
-            with contextlib.suppress(BrokenPipeError):  # then its end is read as well, which is the answer
-                self._process.stdin.write(line)
-                self._process.stdin.flush()
+        with self._writing, contextlib.suppress(BrokenPipeError):  # then its end is read as well, which is the answer
+            self._input.write(line)
+            self._input.flush()
         return told
 
     def call(self, operation: str, /, *, within: float = _PATIENCE, **fields: object) -> Answer:
@@ -154,11 +152,11 @@ class Client:
 
     def stop(self) -> None:
         """Have the process end by itself, as at the death of its parent; kill it if it does not."""
-        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
-        with self._lock, contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+        self.resume()
+        with self._writing, contextlib.suppress(BrokenPipeError):
+            self._input.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_SHORT)
+            self._process.wait(_PATIENCE)
         self.kill()
 
     def _signal(self, number: signal.Signals) -> None:
@@ -167,8 +165,7 @@ class Client:
                 os.killpg(self._process.pid, number)
 
     def _read(self) -> None:
-        assert self._process.stdout is not None  # noqa: S101 - it is a pipe
-        with self._process.stdout as answers:
+        with self._answers as answers:
             for line in answers:
                 if not line.endswith(b"\n"):
                     break  # torn by its death

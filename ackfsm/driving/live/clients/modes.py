@@ -66,9 +66,7 @@ def all_driven() -> tuple[Driven, ...]:
 
 def driven(client: str, broker: str) -> Driven:
     """Return what ``client`` can drive with ``broker``; raises :class:`InputError` if they do not go together."""
-    found = all_driven()
-    for each in found:
-        if (each.client, each.broker) == (client, broker):
-            return each
-    pairs = ", ".join(f"{each.client} with {each.broker}" for each in found)
-    raise InputError(f"{client} is not driven with {broker}; there are {pairs}")
+    found = {f"{each.client} with {each.broker}": each for each in all_driven()}
+    if (pair := f"{client} with {broker}") not in found:
+        raise InputError(f"{pair} is not driven; there are {', '.join(found)}")
+    return found[pair]

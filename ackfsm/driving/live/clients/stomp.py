@@ -19,8 +19,7 @@ from ackfsm.terms import AckMode
 
 __all__ = ["StompSession"]
 
-_ID = "ackfsm-message"
-_IN_DOUBT = "in_doubt"
+_ID, _IN_DOUBT = "ackfsm-message", "in_doubt"
 
 
 class StompSession(Session):

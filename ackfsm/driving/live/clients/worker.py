@@ -33,8 +33,6 @@ _DOUBTFUL: Final = frozenset({"send", "acknowledge", "commit"})
 _Command: TypeAlias = Mapping[str, Any]
 _Answer: TypeAlias = Mapping[str, object] | Failed
 _Tell: TypeAlias = Callable[[_Answer], None]
-_Task: TypeAlias = tuple[_Command, _Tell]
-"""A command, and where its answer goes."""
 
 
 class _SessionThread(threading.Thread):
@@ -42,7 +40,7 @@ class _SessionThread(threading.Thread):
 
     def __init__(self, kind: type[Session], make: Callable[[], Session], name: str, opened: _Tell) -> None:
         super().__init__(name=name, daemon=True)
-        self.tasks: queue.SimpleQueue[_Task] = queue.SimpleQueue()
+        self.tasks: queue.SimpleQueue[tuple[_Command, _Tell]] = queue.SimpleQueue()
         self._kind, self._make, self._opened = kind, make, opened
         self._session: Session
         self._over = self._holding = False
@@ -138,15 +136,10 @@ def _performed(session: Session, command: _Command, tell: _Tell) -> _Answer | No
 
 
 def _outgoing(command: _Command, tell: _Tell) -> Outgoing:
-    return Outgoing(
-        command["message"],
-        command["destination"],
-        bool(command.get("topic")),
-        command.get("delivery_mode", DeliveryMode.PERSISTENT) == DeliveryMode.PERSISTENT,
-        b"x" * command.get("size", 0),
-        command.get("priority"),
-        (lambda outcome: tell({"outcome": outcome})) if command.get("asynchronous") else None,
-    )
+    where = command["message"], command["destination"], bool(command.get("topic"))
+    persistent = command.get("delivery_mode", DeliveryMode.PERSISTENT) == DeliveryMode.PERSISTENT
+    later = (lambda outcome: tell({"outcome": outcome})) if command.get("asynchronous") else None
+    return Outgoing(*where, persistent, b"x" * command.get("size", 0), command.get("priority"), later)
 
 
 def _consume(session: Session, command: _Command) -> None:
@@ -184,7 +177,6 @@ _OPERATIONS: Final[Mapping[str, Callable[[Session, _Command], Received | str | N
     "recover": lambda session, _: session.recover(),
     "close": _close_consumer,
 }
-_OF_SESSIONS: Final = frozenset({"send", "listened", *_OPERATIONS})
 
 
 def _failure(error: Exception, session: type[Session] | None = None, operation: str = "") -> _Answer:
@@ -232,7 +224,7 @@ class _Worker:
             self._sessions[command["session"]].start()
         elif operation == "close" and session is None:
             threading.Thread(target=_close, args=[list(self._sessions.values()), tell], daemon=True).start()
-        elif operation not in _OF_SESSIONS:
+        elif operation not in {"send", "listened", *_OPERATIONS}:
             raise Failed(Kind.REFUSED, f"there is no command {operation}")
         elif session not in self._sessions:
             raise Failed(Kind.CLOSED, f"there is no session {session}")
