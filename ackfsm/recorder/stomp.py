@@ -183,7 +183,7 @@ class RecordedConnection(Wrapped):
         if delivery is not None:
             self._given_back = True
             if Event.FAILED not in delivery.told:
-                delivery.told.clear()  # that its work was done has been told, and that it is given back all the same has not
+                delivery.told.clear()  # that its work is done may be told, but not that it is given back all the same
                 self.tell(delivery, Event.FAILED)
         self._call(None, self._wrapped.nack, id, *args, **named)
 
@@ -245,7 +245,7 @@ class RecordedConnection(Wrapped):
         elif event in _DOUBTS:
             self._recorder.write(_DOUBTS[event], **fields, error=error)
 
-    def _call(self, receipt: str | None, call: Callable[..., Any], *args: Any, **named: Any) -> None:
+    def _call(self, receipt: str | None, call: Callable[..., Any], /, *args: Any, **named: Any) -> None:
         """Call the client; if that fails, the receipt is not waited for."""
         try:
             call(*args, **named)

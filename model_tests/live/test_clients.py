@@ -20,14 +20,14 @@ from ackfsm import tables
 from ackfsm.driving.live.clients.client import (
     Answer,
     Client,
-    ClientClosedError,
-    ClientDownError,
     ClientError,
-    ClientRefusedError,
-    ClientTimeoutError,
+    ClosedError,
+    DownError,
+    RefusedError,
+    TimedOutError,
     python_worker,
 )
-from ackfsm.driving.live.clients.modes import DRIVEN, driven
+from ackfsm.driving.live.clients.modes import all_driven, driven
 from ackfsm.driving.live.clients.worker import LIBRARIES
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode, Consumption, InputError
@@ -54,8 +54,8 @@ class Run:
         self.folder, self.log = folder / "clients", folder / "log"
         self.folder.mkdir()
         self.queue = f"{kind}-{folder.name}"
-        self.header = {"config": self.pair.header(mode, consumption)}
-        self.nemesis = Recorder(self.folder / "nemesis.jsonl", "nemesis", **self.header, monotonic=True)
+        self.config = self.pair.header(mode, consumption)
+        self.nemesis = Recorder(self.folder / "nemesis.jsonl", "nemesis", config=self.config, monotonic=True)
         self._open = ExitStack()
         self.declare()
 
@@ -65,7 +65,7 @@ class Run:
             found = connection.channel().queue_declare(self.queue, durable=True)
             return int(found.method.message_count)
 
-    def client(self, name: str, *sessions: str) -> Client:
+    def client(self, name: str, *sessions: str, **settings: object) -> Client:
         """A client with these sessions."""
         client = self._open.enter_context(Client(name, python_worker(self.kind), self.log))
         port = self.broker.stomp if self.pair.protocol == "stomp" else self.broker.port
@@ -76,8 +76,8 @@ class Run:
             port=port,
             process=name,
             history=str(self.folder / f"{name}.jsonl"),
-            header=self.header,
-            settings=dict(self.pair.open),
+            header={"config": self.config},
+            settings={**self.pair.open, **settings},
         )
         assert opened["library"].split()[1][0].isdigit()
         for session in sessions:
@@ -140,7 +140,7 @@ def _receive(client: Client, timeout: float = 5) -> Answer:
     return client.call("receive", session="s", consumer="c", timeout=timeout)
 
 
-def _handed(message: str, *, redelivered: bool = False) -> dict[str, Any]:
+def _handed(message: str | None, *, redelivered: bool = False) -> dict[str, Any]:
     return {"message": message, "redelivered": redelivered, "delivery_count": None}
 
 
@@ -163,11 +163,11 @@ def test_messages_are_sent_received_acknowledged_and_given_back(begin: Runs, kin
     assert sorted(rest, key=lambda each: str(each["message"])) == [_handed("m0", redelivered=True), _handed("m2")]
     assert client.call("settle", session="s", message="m2", outcome="rejected") == {}
     assert client.call("acknowledge", session="s", message="m0") == {"outcome": "sent"}
-    assert _receive(client, 0.2) == {"message": None}
-    with pytest.raises(ClientRefusedError, match="does not hold the message 'm0'"):
+    assert _receive(client, 0.2) == _handed(None)
+    with pytest.raises(RefusedError, match="does not hold the message 'm0'"):
         client.call("acknowledge", session="s", message="m0")
     client.call("close", session="s")
-    with pytest.raises(ClientClosedError):
+    with pytest.raises(ClosedError):
         _receive(client)
     assert _valid(run.verdict()) == {"duplicate": 1, "reprocessed": 1}
     assert run.told("c1", "m1") == ["send", "confirmed", "delivered", "processed", "acknowledge message"]
@@ -183,7 +183,7 @@ def test_transactions_commit_and_roll_back(begin: Runs, kind: str) -> None:
     assert run.send(client, "m1", "m2") == ["sent", "sent"]
     assert client.call("commit", session="s") == {"outcome": "committed"}
     client.call("consumer", session="r", consumer="c", destination=run.queue)
-    ask = {"session": "r", "consumer": "c", "timeout": 5}
+    ask: dict[str, Any] = {"session": "r", "consumer": "c", "timeout": 5}
     assert client.call("receive", **ask) == _handed("m1")
     assert client.call("acknowledge", session="r", message="m1") == {"outcome": "sent"}
     client.call("rollback", session="r")
@@ -196,7 +196,9 @@ def test_transactions_commit_and_roll_back(begin: Runs, kind: str) -> None:
     client.call("close")
     _valid(run.verdict())
     assert run.told("c1", "m0") == ["send"]
-    ends = [line["event"] for line in events(run.folder / "c1.jsonl") if "transaction" in line and "message" not in line]
+    ends = [
+        line["event"] for line in events(run.folder / "c1.jsonl") if "transaction" in line and "message" not in line
+    ]
     assert ends.count("committed") == 2
     assert ends.count("rolled_back") == 2
 
@@ -207,20 +209,20 @@ def test_a_listener_holds_a_message_until_it_is_done(begin: Runs, kind: str) -> 
     client = run.client("c1", "s")
     run.send(client, "m0", "m1")
     run.consume(client, listener=True)
-    ask = {"session": "s", "consumer": "c", "timeout": 5}
+    ask: dict[str, Any] = {"session": "s", "consumer": "c", "timeout": 5}
     assert client.call("listened", **ask) == _handed("m0")
     assert client.call("acknowledge", session="s", message="m0") == {"outcome": "sent"}
-    with pytest.raises(ClientRefusedError, match="holds a message"):
+    with pytest.raises(RefusedError, match="holds a message"):
         client.call("listened", **ask)
-    with pytest.raises(ClientRefusedError, match="holds a message"):
+    with pytest.raises(RefusedError, match="holds a message"):
         client.call("close", session="s")
     assert client.call("done", session="s", consumer="c", message="m0") == {}
     assert client.call("listened", **ask) == _handed("m1")
     assert client.call("done", session="s", consumer="c", message="m1", failed=True) == {}
-    with pytest.raises(ClientRefusedError, match="no listener"):
+    with pytest.raises(RefusedError, match="no listener"):
         client.call("done", session="s", consumer="c", message="m1")
     if kind == "stomp":  # nobody gives back for it what it failed with
-        assert client.call("listened", **ask | {"timeout": 0.2}) == {"message": None}
+        assert client.call("listened", **ask | {"timeout": 0.2}) == _handed(None)
         client.call("settle", session="s", message="m1", outcome="released")
     assert client.call("listened", **ask) == _handed("m1", redelivered=True)
     client.call("acknowledge", session="s", message="m1")
@@ -240,9 +242,9 @@ def test_a_client_is_killed(begin: Runs, kind: str) -> None:
     waiting = client.ask("receive", session="s", consumer="c", timeout=60)
     time.sleep(0.3)
     run.crash(client)
-    assert isinstance(waiting.exception(1), ClientClosedError)
+    assert isinstance(waiting.exception(1), ClosedError)
     assert not client.alive
-    with pytest.raises(ClientClosedError, match="has ended"):
+    with pytest.raises(ClosedError, match="has ended"):
         client.call("commit", session="s")
     run.consume(other)
     assert _receive(other) == _handed("m0", redelivered=True)
@@ -258,26 +260,26 @@ def test_the_broker_dies(begin: Runs, broker: RabbitMq, kind: str) -> None:
     client = run.client("c1", "s", "r")
     assert run.send(client, "m0") == ["confirmed"]
     client.call("consumer", session="r", consumer="c", destination=run.queue)
-    ask = {"session": "r", "consumer": "c"}
+    ask: dict[str, Any] = {"session": "r", "consumer": "c"}
     assert client.call("receive", **ask, timeout=5) == _handed("m0")
     waiting = client.ask("receive", **ask, timeout=60)
     run.nemesis.fault("broker_kill")
     broker.kill()
     try:
-        assert isinstance(waiting.exception(20), ClientClosedError)
+        assert isinstance(waiting.exception(20), ClosedError)
         if kind != "stomp":  # stomp.py reads at once that its connection is lost
             assert run.send(client, "m1") == ["in_doubt"]
-        with pytest.raises(ClientClosedError):
+        with pytest.raises(ClosedError):
             run.send(client, "m2")
-        with pytest.raises(ClientDownError):
+        with pytest.raises(DownError):
             client.call("session", session="n", ack_mode=run.mode)
-        with pytest.raises(ClientDownError):
+        with pytest.raises(DownError):
             client.call("reopen")
     finally:
         broker.start()
     run.nemesis.recovered("broker_kill")
     client.call("reopen")
-    with pytest.raises(ClientClosedError, match="no session"):
+    with pytest.raises(ClosedError, match="no session"):
         _receive(client)
     client.call("session", session="s", ack_mode=run.mode)
     run.consume(client)
@@ -304,7 +306,7 @@ def test_sessions_run_at_once_and_what_cannot_be_is_refused(begin: Runs) -> None
         ("consumer", {"session": "s", "consumer": "d", "destination": run.queue, "topic": True}),
         ("session", {"session": "n", "ack_mode": "NO_SUCH_MODE"}),
     ):
-        with pytest.raises(ClientRefusedError):
+        with pytest.raises(RefusedError):
             client.call(operation, **fields)
     assert client.call("close", session="s", consumer="c") == {}
     closed = [line for line in events(run.folder / "c1.jsonl") if line["event"] == "close"]
@@ -321,12 +323,27 @@ def test_sends_of_stomp_are_answered_later(begin: Runs) -> None:
     assert [each.result(5)["outcome"] for each in asked] == ["confirmed"] * 20
 
 
+def test_acknowledgements_of_stomp_are_answered_if_that_is_asked_for(begin: Runs) -> None:
+    run = begin("stomp")
+    client = run.client("c1", "s", ack_receipts=True)
+    run.send(client, "m0")
+    run.consume(client)
+    _receive(client)
+    assert client.call("acknowledge", session="s", message="m0") == {"outcome": "acknowledged"}
+    assert run.told("c1", "m0")[-2:] == ["acknowledge message", "acknowledged message"]
+
+
+def test_a_setting_that_there_is_not_is_refused(begin: Runs) -> None:
+    with pytest.raises(RefusedError, match="no setting prefetch; there are username"):
+        begin("pika").client("c1", "s", prefetch=1)
+
+
 def test_a_client_that_does_not_answer_in_time_may_answer_later(begin: Runs) -> None:
     run = begin("pika")
     client = run.client("c1", "s")
     client.pause()
     sent = client.ask("send", session="s", destination=run.queue, message="m0")
-    with pytest.raises(ClientTimeoutError, match="did not answer send"):
+    with pytest.raises(TimedOutError, match="did not answer send"):
         client.call("send", within=0.2, session="s", destination=run.queue, message="m1")
     client.resume()
     assert sent.result(5) == {"outcome": "confirmed"}
@@ -350,34 +367,36 @@ def test_a_client_ends_with_its_parent(tmp_path: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), text=True) as parent:
         assert parent.stdout is not None
         pid, said = parent.stdout.readline().split()
-        assert said == "ClientDownError"
+        assert said == "DownError"
         os.kill(int(pid), 0)
         parent.send_signal(signal.SIGKILL)
     until(lambda: not Path(f"/proc/{pid}").exists(), "the client has ended", 10)
 
 
 def test_what_is_no_answer_does_not_reach_the_driver(tmp_path: Path) -> None:
-    echo = "import sys, json; n = json.loads(sys.stdin.readline())['id']; print(json.dumps({'id': n, 'error': 'closed'})"
+    echo = (
+        "import sys, json; n = json.loads(sys.stdin.readline())['id']; print(json.dumps({'id': n, 'error': 'closed'})"
+    )
     torn = f"{echo}); sys.stdout.write('{{\"id\": 2, '); sys.stdout.flush()"
     with Client("c1", (sys.executable, "-c", torn), tmp_path / "log") as client:
         with pytest.raises(ClientError):
             client.call("open")
-        with pytest.raises(ClientClosedError, match="has ended"):
+        with pytest.raises(ClosedError, match="has ended"):
             client.call("open")
 
 
 def test_what_a_client_drives_is_a_configuration_of_the_tables() -> None:
     specification = tables.load()
     made = 0
-    for pair in DRIVEN:
+    for pair in all_driven():
         for mode in pair.modes:
             for consumption in pair.consumptions:
-                config = dict(pair.header(mode, consumption))
-                specification.configure(config.pop("profile"), **config)
+                config = dict(pair.header(AckMode(mode), Consumption(consumption)))
+                specification.configure(str(config.pop("profile")), config)
                 json.dumps(config)
                 made += 1
-    assert made == 33
-    with pytest.raises(InputError, match="there are pika with rabbitmq"):
+    assert made == 36
+    with pytest.raises(InputError, match="pika with artemis is not driven; there are pika with rabbitmq"):
         driven("pika", "artemis")
     pair = driven("pika", "rabbitmq")
     assert pair.header(INDIVIDUAL, Consumption.RECEIVE, {"confirms": False})["send_mode"] == "unconfirmed"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import itertools
 import json
 import os
@@ -13,19 +14,18 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, BinaryIO, Final, Self, cast
 
-from ackfsm.terms import AckfsmError
+from ackfsm.terms import AckfsmError, InputError
 
 __all__ = [
     "Answer",
     "Client",
-    "ClientClosedError",
-    "ClientDownError",
     "ClientError",
-    "ClientRefusedError",
-    "ClientTimeoutError",
+    "ClosedError",
+    "DownError",
+    "RefusedError",
+    "TimedOutError",
     "python_worker",
 ]
 
@@ -36,34 +36,36 @@ class ClientError(AckfsmError):
     """A command failed; the kind of this error is the ``error`` of the answer."""
 
 
-class ClientClosedError(ClientError):
+class ClosedError(ClientError):
     """The process has ended, or consumer, session or connection are closed or broke."""
 
 
-class ClientDownError(ClientError):
+class DownError(ClientError):
     """Nobody serves clients at host and port."""
 
 
-class ClientRefusedError(ClientError):
+class RefusedError(ClientError):
     """The broker or the library refuses what was asked, or the client has no such command."""
 
 
-class ClientTimeoutError(ClientError):
+class TimedOutError(ClientError):
     """The library gave up waiting, or the command was not answered in time and may be under way still."""
 
 
-_ERRORS: Final = {
-    "closed": ClientClosedError,
-    "down": ClientDownError,
-    "refused": ClientRefusedError,
-    "timeout": ClientTimeoutError,
-}
+_ERRORS: Final = {"closed": ClosedError, "down": DownError, "refused": RefusedError, "timeout": TimedOutError}
 _PATIENCE: Final = 10.0
-_SHORT: Final = 5.0
+
+
+_PACKAGES: Final = {"pika": "pika", "proton": "python-qpid-proton", "stomp": "stomp.py"}
 
 
 def python_worker(client: str) -> tuple[str, ...]:
-    """The command that starts a client in Python: ``pika``, ``proton``, ``stomp``."""
+    """The command that starts a client in Python: ``pika``, ``proton``, ``stomp``.
+
+    Raises :class:`InputError` where its library is not installed.
+    """
+    if importlib.util.find_spec(client) is None:
+        raise InputError(f"the client {client} is not installed; install it with: pip install {_PACKAGES[client]}")
     return (sys.executable, "-m", "ackfsm.driving.live.clients.worker", client)
 
 
@@ -85,10 +87,11 @@ class Client:
         self.processes: dict[str, None] = {}
         """The names under which lines were written: faults of the client hit all of them."""
         with log.open("ab") as errors:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - a client of ours
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
             )
-        self._numbers, self._lock = itertools.count(1), threading.Lock()
+        self._input, self._answers = cast("BinaryIO", self._process.stdin), cast("BinaryIO", self._process.stdout)
+        self._numbers, self._lock, self._writing = itertools.count(1), threading.Lock(), threading.Lock()
         self._open: dict[int, Future[Answer]] = {}
         self._over = False
         self._reader = threading.Thread(target=self._read, name=f"{name} answers", daemon=True)
@@ -110,29 +113,28 @@ class Client:
         told.set_running_or_notify_cancel()
         given = {name: value for name, value in fields.items() if value is not None}
         line = json.dumps({"id": number, "op": operation, **given}, separators=(",", ":")).encode() + b"\n"
-        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
         with self._lock:
             if self._over:
                 told.set_exception(self._ended())
                 return told
             self._open[number] = told
-            with contextlib.suppress(BrokenPipeError):  # then its end is read as well, which is the answer
-                self._process.stdin.write(line)
-                self._process.stdin.flush()
+        with self._writing, contextlib.suppress(BrokenPipeError):  # then its end is read as well, which is the answer
+            self._input.write(line)
+            self._input.flush()
         return told
 
     def call(self, operation: str, /, *, within: float = _PATIENCE, **fields: object) -> Answer:
         """Give a command and wait for its answer, at most ``within`` seconds more than its own ``timeout``.
 
         Raises:
-            ClientError: the answer is an error, or does not come in time; then it is :class:`ClientTimeoutError`.
+            ClientError: the answer is an error, or does not come in time; then it is :class:`TimedOutError`.
         """
         own = fields.get("timeout")
         told = self.ask(operation, **fields)
         try:
             return told.result(within + (own if isinstance(own, int | float) else 0))
         except TimeoutError:
-            raise ClientTimeoutError(f"{self.name} did not answer {operation} within {within:g} s") from None
+            raise TimedOutError(f"{self.name} did not answer {operation} within {within:g} s") from None
 
     def kill(self) -> None:
         """SIGKILL, and wait until the process has ended and all commands are answered."""
@@ -153,11 +155,11 @@ class Client:
 
     def stop(self) -> None:
         """Have the process end by itself, as at the death of its parent; kill it if it does not."""
-        assert self._process.stdin is not None  # noqa: S101 - it is a pipe
-        with self._lock, contextlib.suppress(BrokenPipeError):
-            self._process.stdin.close()
+        self.resume()
+        with self._writing, contextlib.suppress(BrokenPipeError):
+            self._input.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_SHORT)
+            self._process.wait(_PATIENCE)
         self.kill()
 
     def _signal(self, number: signal.Signals) -> None:
@@ -166,8 +168,7 @@ class Client:
                 os.killpg(self._process.pid, number)
 
     def _read(self) -> None:
-        assert self._process.stdout is not None  # noqa: S101 - it is a pipe
-        with self._process.stdout as answers:
+        with self._answers as answers:
             for line in answers:
                 if not line.endswith(b"\n"):
                     break  # torn by its death
@@ -180,21 +181,21 @@ class Client:
 
     def _take(self, number: int, answer: dict[str, Any]) -> None:
         with self._lock:
-            told = self._open.pop(number)
+            told = self._open.pop(number, None)
             if "process" in answer:
                 self.processes[answer["process"]] = None
+        if told is None:
+            return  # an asynchronous send whose call failed may be answered by its receipt as well
         if "error" in answer:
             told.set_exception(_ERRORS[answer["error"]](f"{self.name}: {answer.get('why', '')}"))
         else:
             told.set_result(answer)
 
-    def _ended(self) -> ClientClosedError:
-        return ClientClosedError(f"the process of {self.name} has ended; what it said is in {self._log}")
+    def _ended(self) -> ClosedError:
+        return ClosedError(f"the process of {self.name} has ended; what it said is in {self._log}")
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode
 
-__all__ = [
-    "IN_DOUBT",
-    "SENT",
-    "Called",
-    "Consumer",
-    "Failed",
-    "Kind",
-    "ListenerFailedError",
-    "Outgoing",
-    "Place",
-    "Received",
-    "Session",
-]
-
-SENT: Final = "sent"
-IN_DOUBT: Final = "in_doubt"
+__all__ = ["Called", "Consumer", "Failed", "Kind", "Outgoing", "Received", "Session", "ThrownError"]
 
 
 class Kind(StrEnum):
@@ -46,21 +31,8 @@ class Failed(Exception):  # noqa: N818 - the answer to a command, not an error o
         self.kind = kind
 
 
-class ListenerFailedError(Exception):
+class ThrownError(Exception):
     """What a listener throws that is told to."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Place:
-    """Where the broker is, and the client's own settings."""
-
-    host: str
-    port: int
-    settings: Mapping[str, Any]
-
-    def setting(self, name: str, otherwise: Any) -> Any:
-        """The setting, or its default."""
-        return self.settings.get(name, otherwise)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,7 +47,7 @@ class Consumer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A message as ``send`` asks for it."""
+    """A message as ``send`` asks for it; ``later`` is called with the outcome of one that is asynchronous."""
 
     message: str
     destination: str
@@ -83,52 +55,56 @@ class Outgoing:
     persistent: bool
     body: bytes
     priority: int | None
+    later: Callable[[str], None] | None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Received:
-    """A message as the application is handed it."""
+    """A message as the application is handed it, or none."""
 
-    message: str
-    redelivered: bool
+    message: str | None
+    redelivered: bool = False
     delivery_count: int | None = None
 
 
 Called = Callable[[Received], None]
-"""The application's listener; it returns when it is told to, or throws :class:`ListenerFailedError`."""
+"""The application's listener; it returns when it is told to, or throws :class:`ThrownError`."""
 
 
 class Session(abc.ABC):
     """A session of a library, with a connection of its own: none of these libraries shares one between threads.
 
-    The calls raise :class:`Failed`, or an error of the library, which :meth:`kind_of` tells.
+    Calls raise :class:`Failed`, or an error of the library, which ``KINDS`` tells; those with an outcome return it.
     """
 
     library: ClassVar[str]
     """The name of its package."""
+    DEFAULTS: ClassVar[Mapping[str, Any]]
+    """The client's own settings, and their values where ``open`` says nothing."""
+    KINDS: ClassVar[Sequence[tuple[type[Exception], Kind]]]
+    """The errors of the library, the first that fits; as a session is opened, closed means down."""
 
-    def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
-        self.place, self.recorder, self.ack_mode = place, recorder, ack_mode
+    def __init__(
+        self, host: str, port: int, settings: Mapping[str, Any], recorder: Recorder, ack_mode: AckMode
+    ) -> None:
+        for name in settings:
+            if name not in self.DEFAULTS:
+                raise Failed(Kind.REFUSED, f"there is no setting {name}; there are {', '.join(self.DEFAULTS)}")
+        self.host, self.port, self.settings = host, port, {**self.DEFAULTS, **settings}
+        self.recorder, self.ack_mode = recorder, ack_mode
+        self.transacted = ack_mode is AckMode.SESSION_TRANSACTED
+        self.automatic = ack_mode in {AckMode.NO_ACKNOWLEDGE, AckMode.PRE_ACKNOWLEDGE}
         self.consumers: dict[str, Consumer] = {}
         self._held: dict[str, Any] = {}
         self._enlisted: dict[str, Any] = {}
-
-    @property
-    def transacted(self) -> bool:
-        """Whether sends and acknowledgements take effect by a commit."""
-        return self.ack_mode is AckMode.SESSION_TRANSACTED
-
-    @property
-    def automatic(self) -> bool:
-        """Whether the broker asks for no acknowledgements."""
-        return self.ack_mode in {AckMode.NO_ACKNOWLEDGE, AckMode.PRE_ACKNOWLEDGE}
+        self.connect()
 
     # Messages that the session holds, each with what the library names it by
 
     def hold(self, received: Received, handle: Any) -> Received:
         """Remember a message that is to be acknowledged."""
         if not self.automatic:
-            self._held[received.message] = handle
+            self._held[str(received.message)] = handle
         return received
 
     def held(self, message: str) -> Any:
@@ -151,22 +127,19 @@ class Session(abc.ABC):
             self.acknowledge(message)
 
     def rolled_back(self) -> None:
-        """What was acknowledged in the transaction is held as before."""
+        """What was settled in the transaction is held as before."""
         self._held, self._enlisted = {**self._enlisted, **self._held}, {}
-
-    def committed(self) -> None:
-        """What was acknowledged in the transaction is settled."""
-        self._enlisted = {}
-
-    def given_back(self) -> None:
-        """The session holds nothing any more."""
-        self._held, self._enlisted = {}, {}
 
     # What is asked of the library
 
-    @abc.abstractmethod
-    def kind_of(self, error: Exception) -> Kind | None:
+    @classmethod
+    def kind_of(cls, error: Exception) -> Kind | None:
         """Return the kind of an error of the library, ``None`` for one that is not."""
+        return next((kind for its, kind in cls.KINDS if isinstance(error, its)), None)
+
+    @abc.abstractmethod
+    def connect(self) -> None:
+        """Open the connection and what else the session needs."""
 
     @property
     @abc.abstractmethod
@@ -178,16 +151,16 @@ class Session(abc.ABC):
         """Open a consumer."""
 
     @abc.abstractmethod
-    def send(self, outgoing: Outgoing, later: Callable[[str], None] | None) -> str | None:
-        """Send, and return the outcome; or call ``later`` with it, if that is given, and return ``None``."""
+    def send(self, outgoing: Outgoing) -> str | None:
+        """Send; ``None`` if the outcome is told later."""
 
     @abc.abstractmethod
-    def receive(self, consumer: Consumer, timeout: float) -> Received | None:
+    def receive(self, consumer: Consumer, timeout: float) -> Received:
         """The next message, if one comes in time."""
 
     @abc.abstractmethod
     def acknowledge(self, message: str) -> str:
-        """Acknowledge a message that is held, and return the outcome."""
+        """Acknowledge a message that is held."""
 
     @abc.abstractmethod
     def settle(self, message: str, outcome: str) -> None:
@@ -203,7 +176,7 @@ class Session(abc.ABC):
         raise self.lacks("listeners")
 
     def commit(self) -> str:
-        """Acknowledge what is held, and commit; return the outcome."""
+        """Acknowledge what is held, and commit."""
         raise self.lacks("transactions")
 
     def rollback(self) -> None:

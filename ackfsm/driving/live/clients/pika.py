@@ -3,61 +3,54 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pika
 from pika import exceptions
 
-from ackfsm.driving.live.clients.library import (
-    SENT,
-    Called,
-    Consumer,
-    Failed,
-    Kind,
-    ListenerFailedError,
-    Outgoing,
-    Place,
-    Received,
-    Session,
-)
+from ackfsm.driving.live.clients.library import Called, Consumer, Failed, Kind, Outgoing, Received, Session, ThrownError
 from ackfsm.history.format import Outcome
-from ackfsm.recorder import Recorder
 from ackfsm.recorder.pika import recorded
 from ackfsm.terms import AckMode
 
 __all__ = ["PikaSession"]
 
-_COUNT = "x-delivery-count"
-
 
 class PikaSession(Session):
-    """A channel.
-
-    Settings: ``username``, ``password``, ``virtual_host``, ``heartbeat`` (0), ``confirms`` (true), ``prefetch_count``
-    (0: no bound).
-    """
+    """A channel."""
 
     library = "pika"
+    DEFAULTS: ClassVar = {
+        "username": "guest",
+        "password": "guest",
+        "virtual_host": "/",
+        "heartbeat": 0,
+        "confirms": True,
+        "prefetch_count": 0,  # no bound
+    }
+    KINDS = (
+        (exceptions.ProbableAuthenticationError, Kind.REFUSED),
+        (exceptions.ChannelClosedByBroker, Kind.REFUSED),  # it names what was refused
+        (exceptions.AMQPError, Kind.CLOSED),
+        (OSError, Kind.CLOSED),
+    )
 
-    def __init__(self, place: Place, recorder: Recorder, ack_mode: AckMode) -> None:
-        super().__init__(place, recorder, ack_mode)
-        self._confirms = bool(place.setting("confirms", True)) and not self.transacted
-        self._connection = recorded(_connected(place), recorder)
+    def connect(self) -> None:
+        """See :class:`Session`."""
+        self._confirms = bool(self.settings["confirms"]) and not self.transacted
+        credentials = pika.PlainCredentials(self.settings["username"], self.settings["password"])
+        named = {name: self.settings[name] for name in ("virtual_host", "heartbeat")}
+        parameters = pika.ConnectionParameters(self.host, self.port, credentials=credentials, **named)
+        self._connection = recorded(pika.BlockingConnection(parameters), self.recorder)
         self._channel = self._connection.channel()
-        self._channel.basic_qos(prefetch_count=place.setting("prefetch_count", 0))
+        self._channel.basic_qos(prefetch_count=self.settings["prefetch_count"])
         if self.transacted:
             self._channel.tx_select()
         elif self._confirms:
             self._channel.confirm_delivery()
         self._tags: dict[str, str] = {}
-        self._called: Called | None = None
-
-    def kind_of(self, error: Exception) -> Kind | None:
-        """See :class:`Session`; a channel that the broker closes names what it refused."""
-        if isinstance(error, exceptions.ChannelClosedByBroker):
-            return Kind.REFUSED
-        return Kind.CLOSED if isinstance(error, exceptions.AMQPError | OSError) else None
+        self._called: Called
+        self._calls: list[Received] = []
 
     @property
     def usable(self) -> bool:
@@ -69,19 +62,15 @@ class PikaSession(Session):
         if consumer.topic:
             raise self.lacks("topics, since a binding sends a message to several queues")
         if consumer.listener:
-
-            def listener(_: Any, method: Any, properties: Any, __: bytes) -> None:
-                assert self._called is not None  # noqa: S101 - events are processed by listen() alone
-                self._listened(self._called, method, properties)
-
-            self._tags[consumer.name] = self._channel.basic_consume(consumer.destination, listener, self.automatic)
+            self._tags[consumer.name] = self._channel.basic_consume(
+                consumer.destination, self._listener, self.automatic
+            )
         elif any(not each.listener for each in self.consumers.values()):
             raise self.lacks("a second consumer that receives in one channel")
-        self.consumers[consumer.name] = consumer
 
-    def send(self, outgoing: Outgoing, later: Callable[[str], None] | None) -> str | None:
+    def send(self, outgoing: Outgoing) -> str | None:
         """Publish to the queue; with confirms as mandatory."""
-        if outgoing.topic or later is not None:
+        if outgoing.topic or outgoing.later is not None:
             raise self.lacks("topics" if outgoing.topic else "asynchronous sends")
         properties = pika.BasicProperties(
             message_id=outgoing.message, delivery_mode=1 + outgoing.persistent, priority=outgoing.priority
@@ -92,54 +81,40 @@ class PikaSession(Session):
             return "rejected"
         except exceptions.UnroutableError as error:
             raise Failed(Kind.REFUSED, error) from None
-        return "confirmed" if self._confirms else SENT
+        return "confirmed" if self._confirms else "sent"
 
-    def receive(self, consumer: Consumer, timeout: float) -> Received | None:
+    def receive(self, consumer: Consumer, timeout: float) -> Received:
         """See :class:`Session`."""
         coming = self._channel.consume(consumer.destination, auto_ack=self.automatic, inactivity_timeout=timeout)
         method, properties, _ = next(coming)
-        return None if method is None else self._received(method, properties)
+        return Received(None) if method is None else self._received(method, properties)
 
     def _received(self, method: Any, properties: Any) -> Received:
-        count = (properties.headers or {}).get(_COUNT)
+        count = (properties.headers or {}).get("x-delivery-count")  # of a quorum queue
         received = Received(properties.message_id, bool(method.redelivered), None if count is None else count + 1)
         return self.hold(received, method.delivery_tag)
 
     def listen(self, consumer: Consumer, timeout: float, called: Called) -> None:
-        """See :class:`Session`."""
+        """See :class:`Session`; what a listener failed with is given back, since pika leaves it with the channel."""
         del consumer
-        end, calls = time.monotonic() + timeout, 0
-
-        def counted(received: Received) -> None:
-            nonlocal calls
-            calls += 1
-            called(received)
-
-        self._called = counted
-        while not calls and (left := end - time.monotonic()) > 0:
+        self._called, self._calls, end = called, [], time.monotonic() + timeout
+        while not self._calls and (left := end - time.monotonic()) > 0:
             try:
                 self._connection.process_data_events(left)
-            except ListenerFailedError as error:
-                self._failed(error.args[0])
+            except ThrownError:
+                if self._calls[-1].message in self._held:
+                    self.settle(self._calls[-1].message, Outcome.RELEASED)
 
-    def _listened(self, called: Called, method: Any, properties: Any) -> None:
-        received = self._received(method, properties)
-        try:
-            called(received)
-        except ListenerFailedError:
-            raise ListenerFailedError(received.message) from None
-
-    def _failed(self, message: str) -> None:
-        """The listener threw: pika leaves the message with the channel, and applications reject it with requeue."""
-        if message in self._held:
-            self.settle(message, Outcome.RELEASED)
+    def _listener(self, _: Any, method: Any, properties: Any, __: bytes) -> None:
+        self._calls.append(self._received(method, properties))
+        self._called(self._calls[-1])
 
     def acknowledge(self, message: str) -> str:
         """See :class:`Session`; ``multiple`` in the mode of that kind."""
         multiple = self.ack_mode is AckMode.CLIENT_ACKNOWLEDGE
         self._channel.basic_ack(self.held(message), multiple)
         self.settled(message, alone=not multiple)
-        return SENT
+        return "sent"
 
     def settle(self, message: str, outcome: str) -> None:
         """Give back by ``basic.nack``, and by ``basic.reject`` what failed, or give up by that."""
@@ -156,7 +131,7 @@ class PikaSession(Session):
         """See :class:`Session`."""
         self.acknowledge_all()
         self._channel.tx_commit()
-        self.committed()
+        self._enlisted.clear()
         return "committed"
 
     def rollback(self) -> None:
@@ -167,7 +142,7 @@ class PikaSession(Session):
     def recover(self) -> None:
         """See :class:`Session`."""
         self._channel.basic_recover(requeue=True)
-        self.given_back()
+        self._held.clear()
 
     def close_consumer(self, consumer: Consumer) -> None:
         """Cancel it; what it was handed stays with the channel."""
@@ -179,20 +154,3 @@ class PikaSession(Session):
     def close(self) -> None:
         """See :class:`Session`."""
         self._connection.close()
-
-
-def _connected(place: Place) -> pika.BlockingConnection:
-    credentials = pika.PlainCredentials(place.setting("username", "guest"), place.setting("password", "guest"))
-    parameters = pika.ConnectionParameters(
-        place.host,
-        place.port,
-        place.setting("virtual_host", "/"),
-        credentials,
-        heartbeat=place.setting("heartbeat", 0),
-    )
-    try:
-        return pika.BlockingConnection(parameters)
-    except exceptions.ProbableAuthenticationError as error:
-        raise Failed(Kind.REFUSED, error) from None
-    except (exceptions.AMQPConnectionError, OSError) as error:
-        raise Failed(Kind.DOWN, f"{type(error).__name__}: {error}") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import importlib
 import importlib.metadata
 import json
@@ -13,21 +15,11 @@ import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
-from ackfsm.driving.live.clients.library import (
-    IN_DOUBT,
-    Consumer,
-    Failed,
-    Kind,
-    ListenerFailedError,
-    Outgoing,
-    Place,
-    Received,
-    Session,
-)
+from ackfsm.driving.live.clients.library import Consumer, Failed, Kind, Outgoing, Received, Session, ThrownError
 from ackfsm.recorder import Recorder
-from ackfsm.terms import AckMode, DeliveryMode, InputError
+from ackfsm.terms import AckMode, DeliveryMode
 
 __all__ = ["LIBRARIES", "main"]
 
@@ -38,299 +30,242 @@ _PATIENCE: Final = 10.0
 _DOUBTFUL: Final = frozenset({"send", "acknowledge", "commit"})
 """Calls that may have taken effect although they failed."""
 
-_ASKER: Final = ""
-"""The field of a command of the worker's own: who is told the answer."""
-
-_Command = Mapping[str, Any]
-_Answer = Mapping[str, object]
-
-
-class _Out:
-    """Writes answers, each for one command."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._lock = file, threading.Lock()
-
-    def answer(self, command: _Command, answer: _Answer | Failed) -> None:
-        if _ASKER in command:
-            command[_ASKER](answer)
-            return
-        told = {"error": answer.kind, "why": str(answer)} if isinstance(answer, Failed) else answer
-        line = json.dumps({"id": command.get("id"), **told}, separators=(",", ":")).encode() + b"\n"
-        with self._lock:
-            self._file.write(line)
-            self._file.flush()
+_Command: TypeAlias = Mapping[str, Any]
+_Answer: TypeAlias = Mapping[str, object] | Failed
+_Tell: TypeAlias = Callable[[_Answer], None]
 
 
 class _SessionThread(threading.Thread):
     """A session: its commands in order."""
 
-    def __init__(self, out: _Out, opened: _Command, make: Callable[[_Command], Session]) -> None:
-        super().__init__(name=str(opened["session"]), daemon=True)
-        self.commands: queue.SimpleQueue[_Command] = queue.SimpleQueue()
-        self.over = False
-        """Whether it takes no more commands."""
-        self._out, self._opened, self._make = out, opened, make
+    def __init__(self, kind: type[Session], make: Callable[[], Session], name: str, opened: _Tell) -> None:
+        super().__init__(name=name, daemon=True)
+        self.tasks: queue.SimpleQueue[tuple[_Command, _Tell]] = queue.SimpleQueue()
+        self._kind, self._make, self._opened = kind, make, opened
         self._session: Session
-        self._listened: _Command | None = None
-        self._done: _Command | None = None
-        self._holding = False
+        self._over = self._holding = False
+        self._untold: dict[str, _Tell] = {}
+        """Who waits for the listener's call, and for its return."""
 
     def run(self) -> None:
         try:
-            self._session = self._make(self._opened)
+            self._session = self._make()
         except Exception as error:  # noqa: BLE001 - it is the answer
-            self.over = True
-            self._out.answer(self._opened, _failure(error, None))
+            self._over, failure = True, _failure(error, self._kind)
+            closed = isinstance(failure, Failed) and failure.kind is Kind.CLOSED
+            self._opened(Failed(Kind.DOWN, failure) if closed else failure)
         else:
-            self._out.answer(self._opened, {"process": self._session.recorder.process})
-        while not self.over:
-            self._perform(self.commands.get())
+            self._opened({"process": self._session.recorder.process})
         while True:
-            self._out.answer(self.commands.get(), Failed(Kind.CLOSED, f"the session {self.name} is closed"))
+            self._perform(*self.tasks.get())
 
-    def _perform(self, command: _Command) -> None:
-        if command["op"] == "listened":
-            self._listen(command)
-        else:
-            answer = self._answered(command)
-            if answer is not None:
-                self._out.answer(command, answer)
-
-    def _answered(self, command: _Command) -> _Answer | Failed | None:
+    def _perform(self, command: _Command, tell: _Tell) -> None:
+        closes = command["op"] == "close" and "consumer" not in command
         try:
-            if command["op"] == "close" and "consumer" not in command:
-                return self._close()
-            if not self._session.usable:
-                raise Failed(Kind.CLOSED, f"the session {self.name} is closed, or broke")
-            return _OPERATIONS[command["op"]](self, command)
+            self._check(closes=closes)
+            if closes:
+                self._close()
+                tell({})
+            elif command["op"] == "listened":
+                self._listen(command, tell)
+            elif (answer := _performed(self._session, command, tell)) is not None:
+                tell(answer)
         except Exception as error:  # noqa: BLE001 - it is the answer
-            doubtful = command["op"] in _DOUBTFUL and self._session.kind_of(error) is not None
-            return {"outcome": IN_DOUBT} if doubtful else _failure(error, self._session)
+            tell(_failure(error, self._kind, command["op"]))
 
-    def _close(self) -> _Answer:
-        if self._holding:
+    def _check(self, *, closes: bool) -> None:
+        if self._over or not (closes or self._session.usable):
+            raise Failed(Kind.CLOSED, f"the session {self.name} is closed, or broke")
+        if closes and self._holding:
             raise Failed(Kind.REFUSED, "the listener of the session holds a message, and close() would wait for it")
-        self.over = True
+
+    def _close(self) -> None:
+        self._over = True
         if self._session.usable:
             self._session.close()
-        return {}
 
     # Listeners
 
-    def _listen(self, command: _Command) -> None:
-        self._listened = command
-        told: _Answer | Failed = {"message": None}
+    def _listen(self, command: _Command, tell: _Tell) -> None:
+        self._untold["listened"] = tell
+        answer: _Answer = dataclasses.asdict(Received(None))
         try:
-            if not self._session.usable:
-                raise Failed(Kind.CLOSED, f"the session {self.name} is closed, or broke")
-            self._session.listen(self._consumer(command), command["timeout"], self._called)
+            self._session.listen(_consumer(self._session, command), command["timeout"], self._called)
         except Exception as error:  # noqa: BLE001 - it is the answer
-            told = _failure(error, self._session)
-        self._returned()
-        self._tell(told)
+            answer = _failure(error, self._kind)
+        self._told("done", {})
+        self._told("listened", answer)
 
     def _called(self, received: Received) -> None:
         """The listener: what it does are the commands of its session, until it is done."""
-        self._returned()
-        self._holding, told = True, self._tell(_told(received))
-        while (command := self.commands.get())["op"] != "done":
-            if command["op"] != "listened":
-                self._perform(command)
+        self._told("done", {})
+        self._holding, answer = True, dataclasses.asdict(received)
+        told = self._told("listened", answer)
+        while (task := self.tasks.get())[0]["op"] != "done":
+            if task[0]["op"] != "listened":
+                self._perform(*task)
             elif told:
-                self._out.answer(command, Failed(Kind.REFUSED, "the listener holds a message until it is done"))
+                task[1](Failed(Kind.REFUSED, "the listener holds a message until it is done"))
             else:
-                self._listened = command
-                told = self._tell(_told(received))
-        self._holding, self._done = False, command
-        if command.get("failed"):
-            raise ListenerFailedError("the listener throws, as it was told to")
+                told = True
+                task[1](answer)
+        self._holding, self._untold["done"] = False, task[1]
+        if task[0].get("failed"):
+            raise ThrownError("the listener throws, as it was told to")
 
-    def _tell(self, answer: _Answer | Failed) -> bool:
-        """Answer the command that waits for the listener; return whether one did."""
-        waiting, self._listened = self._listened, None
-        if waiting is not None:
-            self._out.answer(waiting, answer)
-        return waiting is not None
+    def _told(self, operation: str, answer: _Answer) -> bool:
+        """Answer the command that waits for this; return whether one did."""
+        tell = self._untold.pop(operation, None)
+        if tell is not None:
+            tell(answer)
+        return tell is not None
 
-    def _returned(self) -> None:
-        """The listener has returned, and the library and the record know."""
-        if self._done is not None:
-            self._out.answer(self._done, {})
-        self._done = None
 
-    # Operations
+# The commands of a session
 
-    def _consumer(self, command: _Command) -> Consumer:
-        found = self._session.consumers.get(command["consumer"])
-        if found is None:
-            raise Failed(Kind.CLOSED, f"the session {self.name} has no consumer {command['consumer']}")
-        return found
 
-    def _consume(self, command: _Command) -> _Answer:
-        if command.get("subscription"):
-            raise self._session.lacks("durable and shared subscriptions")
-        asked = [command[name] for name in ("consumer", "destination")]
-        flags = [bool(command.get(name)) for name in ("topic", "listener")]
-        self._session.consume(Consumer(*asked, *flags))
-        return {}
-
-    def _send(self, command: _Command) -> _Answer | None:
-        mode = DeliveryMode(command.get("delivery_mode", DeliveryMode.PERSISTENT))
-        outgoing = Outgoing(
-            command["message"],
-            command["destination"],
-            bool(command.get("topic")),
-            mode is DeliveryMode.PERSISTENT,
-            b"x" * command.get("size", 0),
-            command.get("priority"),
-        )
-        later = None
-        if command.get("asynchronous"):
-            later = lambda outcome: self._out.answer(command, {"outcome": outcome})  # noqa: E731 - it has no name
-        outcome = self._session.send(outgoing, later)
+def _performed(session: Session, command: _Command, tell: _Tell) -> _Answer | None:
+    """Return the answer to a command; ``None`` if it is told later."""
+    if command["op"] == "send":
+        outcome = session.send(_outgoing(command, tell))
         return None if outcome is None else {"outcome": outcome}
-
-    def _receive(self, command: _Command) -> _Answer:
-        received = self._session.receive(self._consumer(command), command["timeout"])
-        return {"message": None} if received is None else _told(received)
-
-    def _settle(self, command: _Command) -> _Answer:
-        self._session.settle(command["message"], command["outcome"])
-        return {}
-
-    def _rollback(self, _: _Command) -> _Answer:
-        self._session.rollback()
-        return {}
-
-    def _recover(self, _: _Command) -> _Answer:
-        self._session.recover()
-        return {}
-
-    def _close_consumer(self, command: _Command) -> _Answer:
-        self._session.close_consumer(self._consumer(command))
-        del self._session.consumers[command["consumer"]]
-        return {}
-
-    def _acknowledge(self, command: _Command) -> _Answer:
-        return {"outcome": self._session.acknowledge(command["message"])}
-
-    def _commit(self, _: _Command) -> _Answer:
-        return {"outcome": self._session.commit()}
-
-    def _no_listener(self, _: _Command) -> _Answer:
-        raise Failed(Kind.REFUSED, "no listener of the session holds a message")
+    result = _OPERATIONS[command["op"]](session, command)
+    if isinstance(result, Received):
+        return dataclasses.asdict(result)
+    return {} if result is None else {"outcome": result}
 
 
-_OPERATIONS: Final[Mapping[str, Callable[[_SessionThread, _Command], _Answer | None]]] = {
-    "consumer": _SessionThread._consume,  # noqa: SLF001 - the table of its own methods
-    "send": _SessionThread._send,  # noqa: SLF001
-    "receive": _SessionThread._receive,  # noqa: SLF001
-    "done": _SessionThread._no_listener,  # noqa: SLF001
-    "acknowledge": _SessionThread._acknowledge,  # noqa: SLF001
-    "settle": _SessionThread._settle,  # noqa: SLF001
-    "commit": _SessionThread._commit,  # noqa: SLF001
-    "rollback": _SessionThread._rollback,  # noqa: SLF001
-    "recover": _SessionThread._recover,  # noqa: SLF001
-    "close": _SessionThread._close_consumer,  # noqa: SLF001
+def _outgoing(command: _Command, tell: _Tell) -> Outgoing:
+    where = command["message"], command["destination"], bool(command.get("topic"))
+    persistent = command.get("delivery_mode", DeliveryMode.PERSISTENT) == DeliveryMode.PERSISTENT
+    later = (lambda outcome: tell({"outcome": outcome})) if command.get("asynchronous") else None
+    return Outgoing(*where, persistent, b"x" * command.get("size", 0), command.get("priority"), later)
+
+
+def _consume(session: Session, command: _Command) -> None:
+    if command.get("subscription"):
+        raise session.lacks("durable and shared subscriptions")
+    flags = (bool(command.get(name)) for name in ("topic", "listener"))
+    consumer = Consumer(command["consumer"], command["destination"], *flags)
+    session.consume(consumer)
+    session.consumers[consumer.name] = consumer
+
+
+def _consumer(session: Session, command: _Command) -> Consumer:
+    if command["consumer"] not in session.consumers:
+        raise Failed(Kind.CLOSED, f"the session has no consumer {command['consumer']}")
+    return session.consumers[command["consumer"]]
+
+
+def _close_consumer(session: Session, command: _Command) -> None:
+    session.close_consumer(_consumer(session, command))
+    del session.consumers[command["consumer"]]
+
+
+def _not_listening(_: Session, __: _Command) -> None:
+    raise Failed(Kind.REFUSED, "no listener of the session holds a message")
+
+
+_OPERATIONS: Final[Mapping[str, Callable[[Session, _Command], Received | str | None]]] = {
+    "consumer": _consume,
+    "receive": lambda session, command: session.receive(_consumer(session, command), command["timeout"]),
+    "done": _not_listening,
+    "acknowledge": lambda session, command: session.acknowledge(command["message"]),
+    "settle": lambda session, command: session.settle(command["message"], command["outcome"]),
+    "commit": lambda session, _: session.commit(),
+    "rollback": lambda session, _: session.rollback(),
+    "recover": lambda session, _: session.recover(),
+    "close": _close_consumer,
 }
 
 
-def _told(received: Received) -> _Answer:
-    return {
-        "message": received.message,
-        "redelivered": received.redelivered,
-        "delivery_count": received.delivery_count,
-    }
-
-
-def _failure(error: Exception, session: Session | None) -> Failed:
+def _failure(error: Exception, session: type[Session] | None = None, operation: str = "") -> _Answer:
     """The answer that an error is."""
     if isinstance(error, Failed):
         return error
     kind = None if session is None else session.kind_of(error)
     if kind is None:
         traceback.print_exception(error)
+    elif operation in _DOUBTFUL:
+        return {"outcome": "in_doubt"}
     return Failed(kind or Kind.REFUSED, f"{type(error).__name__}: {error}")
 
 
 class _Worker:
     """The commands that are no session's, and the way of the others to theirs."""
 
-    def __init__(self, client: str, out: _Out) -> None:
+    def __init__(self, client: str) -> None:
         module = importlib.import_module(f"ackfsm.driving.live.clients.{client}")
         self._kind: type[Session] = getattr(module, LIBRARIES[client])
-        self._out = out
         self._sessions: dict[str, _SessionThread] = {}
-        self._place = Place("", 0, {})
-        self._recorder: Recorder | None = None
+        self._place: tuple[str, int, Mapping[str, Any]]
+        self._recorder: Recorder
 
-    def take(self, command: _Command) -> None:
+    def take(self, command: _Command, tell: _Tell) -> None:
         """Perform a command, or pass it on."""
         try:
-            self._take(command)
-        except Failed as failed:
-            self._out.answer(command, failed)
-        except (InputError, KeyError, TypeError, ValueError) as error:
-            self._out.answer(command, Failed(Kind.REFUSED, f"{type(error).__name__}: {error}"))
+            self._take(command, tell)
+        except Exception as error:  # noqa: BLE001 - it is the answer
+            tell(_failure(error))
 
-    def _take(self, command: _Command) -> None:
-        operation = command["op"]
+    def _take(self, command: _Command, tell: _Tell) -> None:
+        operation, session = command["op"], command.get("session")
         if operation == "open":
-            self._open(command)
+            self._place = command["host"], command["port"], command.get("settings", {})
+            header = command.get("header", {})
+            self._recorder = Recorder(Path(command["history"]), command["process"], **header, monotonic=True)
+            self._connect(tell)
         elif operation == "reopen":
-            self._connected(command)
+            self._connect(tell)
         elif operation == "session":
-            thread = self._sessions[command["session"]] = _SessionThread(self._out, command, self._session)
-            thread.start()
-        elif operation == "close" and "session" not in command:
-            threading.Thread(target=self._close, args=[command, list(self._sessions.values())], daemon=True).start()
-        elif operation not in {*_OPERATIONS, "listened"}:
+            recorder = self._recorder.as_process(f"{self._recorder.process}.{session}")
+            make = functools.partial(self._kind, *self._place, recorder, AckMode(command["ack_mode"]))
+            self._sessions[command["session"]] = _SessionThread(self._kind, make, command["session"], tell)
+            self._sessions[command["session"]].start()
+        elif operation == "close" and session is None:
+            threading.Thread(target=_close, args=[list(self._sessions.values()), tell], daemon=True).start()
+        elif operation not in {"send", "listened", *_OPERATIONS}:
             raise Failed(Kind.REFUSED, f"there is no command {operation}")
-        elif command["session"] not in self._sessions:
-            raise Failed(Kind.CLOSED, f"there is no session {command['session']}")
+        elif session not in self._sessions:
+            raise Failed(Kind.CLOSED, f"there is no session {session}")
         else:
-            self._sessions[command["session"]].commands.put(command)
+            self._sessions[session].tasks.put((command, tell))
 
-    def _open(self, command: _Command) -> None:
-        self._place = Place(command["host"], command["port"], command.get("settings", {}))
-        header = command.get("header", {})
-        self._recorder = Recorder(Path(command["history"]), command["process"], **header, monotonic=True)
-        self._connected(command)
-
-    def _connected(self, command: _Command) -> None:
+    def _connect(self, tell: _Tell) -> None:
         """Sessions have connections of their own; that of the client is only looked for."""
         self._sessions = {}
         try:
-            socket.create_connection((self._place.host, self._place.port), _PATIENCE).close()
+            socket.create_connection(self._place[:2], _PATIENCE).close()
         except OSError as error:
             raise Failed(Kind.DOWN, error) from None
-        library = self._kind.library
-        self._out.answer(command, {"library": f"{library} {importlib.metadata.version(library)}"})
+        tell({"library": f"{self._kind.library} {importlib.metadata.version(self._kind.library)}"})
 
-    def _session(self, command: _Command) -> Session:
-        if self._recorder is None:
-            raise Failed(Kind.REFUSED, "the client is not open")
-        recorder = self._recorder.as_process(f"{self._recorder.process}.{command['session']}")
-        return self._kind(self._place, recorder, AckMode(command["ack_mode"]))
 
-    def _close(self, command: _Command, sessions: Sequence[_SessionThread]) -> None:
-        """Close all sessions, each in its thread."""
-        answers: queue.SimpleQueue[_Answer | Failed] = queue.SimpleQueue()
-        for thread in sessions:
-            thread.commands.put({"op": "close", _ASKER: answers.put})
-        told = [answers.get() for _ in sessions]
-        failed = [each for each in told if isinstance(each, Failed) and each.kind is not Kind.CLOSED]
-        self._out.answer(command, failed[0] if failed else {})
+def _close(sessions: Sequence[_SessionThread], tell: _Tell) -> None:
+    """Close all sessions, each in its thread."""
+    answers: queue.SimpleQueue[_Answer] = queue.SimpleQueue()
+    for thread in sessions:
+        thread.tasks.put(({"op": "close"}, answers.put))
+    told = [answers.get() for _ in sessions]
+    tell(next((each for each in told if isinstance(each, Failed) and each.kind is not Kind.CLOSED), {}))
+
+
+def _write(file: BinaryIO, lock: threading.Lock, number: int, answer: _Answer) -> None:
+    told = {"error": answer.kind, "why": str(answer)} if isinstance(answer, Failed) else answer
+    line = json.dumps({"id": number, **told}, separators=(",", ":")).encode() + b"\n"
+    with lock:
+        file.write(line)
+        file.flush()
 
 
 def main(arguments: Sequence[str]) -> int:
     """Perform the commands on standard input, until it ends; then end at once, and close nothing."""
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    answers, lock = os.fdopen(os.dup(sys.stdout.fileno()), "wb"), threading.Lock()
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no answer
-    worker = _Worker(arguments[0], _Out(answers))
+    worker = _Worker(arguments[0])
     for line in sys.stdin.buffer:
-        worker.take(json.loads(line))
+        command = json.loads(line)
+        worker.take(command, functools.partial(_write, answers, lock, command["id"]))
     os._exit(0)
 
 
