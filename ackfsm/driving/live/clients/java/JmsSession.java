@@ -147,7 +147,7 @@ final class JmsSession {
     }
 
     private Map<String, Object> received(Map<String, Object> command) throws JMSException {
-        MessageConsumer consumer = consumers.get(command.get("consumer"));
+        MessageConsumer consumer = consumer(command.get("consumer"));
         long timeout = milliseconds(command);
         Message message = timeout == 0 ? consumer.receiveNoWait() : consumer.receive(timeout);
         if (message == null) {
@@ -171,8 +171,9 @@ final class JmsSession {
         } catch (JMSException error) {
             throw new IllegalStateException(error);
         }
+        lane.hold();
         calls.get(consumer).add(told);
-        Map<String, Object> done = lane.hold(each -> "done".equals(each.get("op")) && told.get("message").equals(each.get("message")));
+        Map<String, Object> done = lane.until(each -> "done".equals(each.get("op")) && told.get("message").equals(each.get("message")));
         worker.returning.set(() -> {
             lane.release();
             worker.answer(done, Map.of());
@@ -225,8 +226,12 @@ final class JmsSession {
 
     private void close(String consumer) throws JMSException {
         if (consumer != null) {
-            consumers.remove(consumer).close();
+            consumer(consumer).close();
+            consumers.remove(consumer);
             return;
+        }
+        if (lane.held()) {
+            throw new Worker.Failure("refused", "the listener holds a message, and close() would wait for it");
         }
         closed = true;
         lane.close();
@@ -241,6 +246,13 @@ final class JmsSession {
 
     private Map<String, Object> failed(Throwable error) {
         return outcome(RecordingConnectionFactory.refused(error) ? "rejected" : "in_doubt", error);
+    }
+
+    private MessageConsumer consumer(Object name) {
+        if (!consumers.containsKey(name)) {
+            throw new Worker.Failure("closed", "the session has no consumer " + name);
+        }
+        return consumers.get(name);
     }
 
     private Message held(Map<String, Object> command) {
