@@ -23,6 +23,7 @@ final class JmsSession {
     private final Worker worker;
     private final Worker.Link link;
     private final Map<String, MessageConsumer> consumers = new HashMap<>();
+    private final Map<String, Destination> destinations = new HashMap<>();
     private final Map<Destination, MessageProducer> producers = new HashMap<>();
     private final Map<String, Message> held = new HashMap<>();
     private final Map<String, BlockingQueue<Map<String, Object>>> calls = new ConcurrentHashMap<>();
@@ -109,6 +110,10 @@ final class JmsSession {
     }
 
     private Map<String, Object> sent(Map<String, Object> command) throws JMSException {
+        boolean asynchronous = is(command, "asynchronous");
+        if (asynchronous && Boolean.FALSE.equals(worker.client.get("asynchronous"))) {
+            throw new Worker.Failure("refused", "the library has no CompletionListener");
+        }
         Destination to = destination(command);
         if (!producers.containsKey(to)) {
             producers.put(to, session.createProducer(to));
@@ -120,7 +125,7 @@ final class JmsSession {
         int priority = ((Long) command.getOrDefault("priority", PRIORITY)).intValue();
         boolean waits = worker.options.waits(mode) && !session.getTransacted();
         try {
-            if (is(command, "asynchronous")) {
+            if (asynchronous) {
                 producers.get(to).send(message, mode, priority, 0, completion(command));
                 return null;
             }
@@ -147,7 +152,7 @@ final class JmsSession {
     }
 
     private Map<String, Object> received(Map<String, Object> command) throws JMSException {
-        MessageConsumer consumer = consumers.get(command.get("consumer"));
+        MessageConsumer consumer = consumer(command.get("consumer"));
         long timeout = milliseconds(command);
         Message message = timeout == 0 ? consumer.receiveNoWait() : consumer.receive(timeout);
         if (message == null) {
@@ -171,8 +176,10 @@ final class JmsSession {
         } catch (JMSException error) {
             throw new IllegalStateException(error);
         }
+        lane.hold();
         calls.get(consumer).add(told);
-        Map<String, Object> done = lane.hold(each -> "done".equals(each.get("op")) && told.get("message").equals(each.get("message")));
+        Object id = told.get("message");
+        Map<String, Object> done = lane.until(each -> "done".equals(each.get("op")) && id.equals(each.get("message")));
         worker.returning.set(() -> {
             lane.release();
             worker.answer(done, Map.of());
@@ -225,8 +232,12 @@ final class JmsSession {
 
     private void close(String consumer) throws JMSException {
         if (consumer != null) {
-            consumers.remove(consumer).close();
+            consumer(consumer).close();
+            consumers.remove(consumer);
             return;
+        }
+        if (lane.held()) {
+            throw new Worker.Failure("refused", "the listener holds a message, and close() would wait for it");
         }
         closed = true;
         lane.close();
@@ -243,6 +254,13 @@ final class JmsSession {
         return outcome(RecordingConnectionFactory.refused(error) ? "rejected" : "in_doubt", error);
     }
 
+    private MessageConsumer consumer(Object name) {
+        if (!consumers.containsKey(name)) {
+            throw new Worker.Failure("closed", "the session has no consumer " + name);
+        }
+        return consumers.get(name);
+    }
+
     private Message held(Map<String, Object> command) {
         Message message = held.get(command.get("message"));
         if (message == null) {
@@ -253,8 +271,13 @@ final class JmsSession {
 
     private Destination destination(Map<String, Object> command) throws JMSException {
         boolean topic = is(command, "topic");
-        String name = ((String) worker.client.get(topic ? "topic" : "queue")).replace("{}", (String) command.get("destination"));
-        return topic ? session.createTopic(name) : session.createQueue(name);
+        String named = (String) worker.client.get(topic ? "topic" : "queue");
+        String name = named.replace("{}", (String) command.get("destination"));
+        String key = (topic ? "topic " : "queue ") + name;
+        if (!destinations.containsKey(key)) { // some libraries ask the broker whether it is there
+            destinations.put(key, topic ? session.createTopic(name) : session.createQueue(name));
+        }
+        return destinations.get(key);
     }
 
     private static boolean is(Map<String, Object> command, String flag) {

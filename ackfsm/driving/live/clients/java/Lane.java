@@ -32,15 +32,23 @@ final class Lane {
         notifyAll();
     }
 
-    /** In the thread of a listener: perform the commands until one of them lets it go, and return that. */
-    Map<String, Object> hold(Predicate<Map<String, Object>> letsGo) {
+    /** A listener was called: its thread performs the commands from now on, if it asks for them by {@link #until}. */
+    void hold() {
         hold(true);
+    }
+
+    /** In the thread of a listener: perform the commands until one of them lets it go, and return that. */
+    Map<String, Object> until(Predicate<Map<String, Object>> letsGo) {
         return goOn(true, letsGo);
     }
 
     /** The listener has returned: commands are performed by the thread of the session again. */
     void release() {
         hold(false);
+    }
+
+    synchronized boolean held() {
+        return held;
     }
 
     private synchronized void hold(boolean now) {
