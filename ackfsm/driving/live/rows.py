@@ -22,6 +22,7 @@ from ackfsm.checking.network import Network
 from ackfsm.history.queues import Configurations
 from ackfsm.history.read import History
 from ackfsm.tables import Certainty, EventRef, Fsm, Machine, Relation, Row, RowKind, Specification, base_state
+from ackfsm.tables.names import Machine as MachineName
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Cut, Life, Walk
 from ackfsm.verify.conformance.lives import Lived
@@ -29,7 +30,7 @@ from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.conformance.observer import Move, Observer, TooManyStatesError
 from ackfsm.verify.findings.examine import Asked, outcome_of
 
-__all__ = ["Performed", "StepRows", "TableRow", "rows_performed"]
+__all__ = ["Frame", "Performed", "StepRows", "TableRow", "rows_performed"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
@@ -51,11 +52,6 @@ class TableRow:
     row: Row = dataclasses.field(compare=False, repr=False)
 
     @property
-    def moves(self) -> bool:
-        """Whether it is a transition: a row that lets the event pass is none."""
-        return self.row.kind is RowKind.TO
-
-    @property
     def of_others(self) -> bool:
         """Whether its event is one of another message, or of another consumer or subscription."""
         return self.row.event.relation is not Relation.OWN
@@ -64,20 +60,37 @@ class TableRow:
         return f"{self.machine}: {self.state}, {self.event} ({self.place})"
 
 
-class StepRows:
-    """The rows of the tables that the steps of a network take, as bits."""
+class Frame(NamedTuple):
+    """The ``machine`` of the frame that a copy is sent in, and the number of its state while it is ``unsent``."""
 
-    def __init__(self, specification: Specification, network: Network) -> None:
+    machine: int
+    unsent: int
+
+
+class StepRows:
+    """The rows of the tables that the steps of a network take, as bits.
+
+    What happens while a copy was never sent is nothing that its machines perform.
+    """
+
+    def __init__(self, specification: Specification, network: Network, *, passing: bool = False) -> None:
+        """Transitions alone, unless rows that let an event pass are asked for too."""
         self._machines, self._network = specification.machines, network
+        self._kinds = {RowKind.TO, RowKind.IGNORE} if passing else {RowKind.TO}
         self._bit: dict[TableRow, int] = {}
         self._known: dict[tuple[int, str, EventRef], TableRow | None] = {}
-        self._parts: dict[int, list[tuple[int, list[int]]]] = {}
+        self._parts: dict[int, list[tuple[int, list[int], Frame | None]]] = {}
+        self._frames = {
+            each.index: Frame(number, each.fsm.states.index(each.fsm.initial))
+            for number, each in enumerate(network.instances)
+            if each.fsm.name == MachineName.PUBLISH_FRAME
+        }
 
     def of_machine(self, fsm: Fsm, row: Row) -> TableRow | None:
-        """The row of the table that ``row`` of ``fsm`` stands for; ``None`` if it is of no table, or refuses."""
+        """The row of the table that ``row`` of ``fsm`` stands for; ``None`` if it does not count."""
         key = id(fsm), row.state, row.event
         if key not in self._known:
-            told = row.kind is not RowKind.REFUSE and fsm.name in self._machines
+            told = row.kind in self._kinds and fsm.name in self._machines
             self._known[key] = _of_table(self._machines[fsm.name], row) if told else None
         return self._known[key]
 
@@ -93,14 +106,28 @@ class StepRows:
         """The rows that the event of this number takes where ``machines`` are in the states of these numbers."""
         if event not in self._parts:
             self._parts[event] = [*self._of_event(event)]
-        return functools.reduce(operator.or_, (bits[machines[at]] for at, bits in self._parts[event]), 0)
+        rows = 0
+        for at, bits, frame in self._parts[event]:
+            if frame is None or machines[frame.machine] != frame.unsent:
+                rows |= bits[machines[at]]
+        return rows
 
-    def _of_event(self, event: int) -> Iterator[tuple[int, list[int]]]:
+    def frame(self, event: int, machine: int) -> Frame | None:
+        """The frame of the copy that ``machine`` is of, without which nothing that ``event`` does to it counts."""
+        index = self._network.instances[machine].index
+        frame = self._frames.get(index)
+        if frame is None:
+            return None
+        fsm = self._network.instances[frame.machine].fsm
+        own = (part.event for part in self._network.events[event].participants if part.instance == frame.machine)
+        return None if any(fsm.column(its)[frame.unsent] not in {-1, frame.unsent} for its in own) else frame
+
+    def _of_event(self, event: int) -> Iterator[tuple[int, list[int], Frame | None]]:
         """Yield the machines that take part in an event, each with the row that each of its states takes."""
         for part in self._network.events[event].participants:
             fsm = self._network.instances[part.instance].fsm
             rows = (self.of_machine(fsm, fsm.rows[state, part.event]) for state in fsm.states)
-            yield part.instance, [self.bit(row) if row else 0 for row in rows]
+            yield part.instance, [0 if row is None else self.bit(row) for row in rows], self.frame(event, part.instance)
 
 
 def _of_table(machine: Machine, row: Row) -> TableRow | None:

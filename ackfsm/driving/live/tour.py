@@ -276,12 +276,12 @@ class _Search:
             actions=actions,
         )
         self._network = _limited(compose(specification, configuration, self._bounds, observers=()), stage.deviations)
-        self._rows = StepRows(specification, self._network)
+        self._rows = StepRows(specification, self._network, passing=passing)
         self._comes_to, self._happens = _possible(self._network)
         self._taken = defaultdict[TableRow, list[_At]](list)
         for at in self._cells():
             row = self._row(*at)
-            if row is not None and (row.moves or passing):
+            if row is not None:
                 self._taken[row].append(at)
         self.possible = {row for row, taken in self._taken.items() if any(map(self._may, taken))}
 
@@ -344,8 +344,10 @@ class _Search:
             first: dict[int, npt.NDArray[np.int64]] = {}
             for instance, state, row in asked[event]:
                 if instance not in first:
+                    frame = self._rows.frame(event, instance)
+                    own = places if frame is None else places[states[places, frame.machine] != frame.unsent]
                     first[instance] = np.full(len(self._network.instances[instance].fsm.states), len(states))
-                    first[instance][states[places, instance]] = places
+                    first[instance][states[own, instance]] = own
                 step = int(first[instance][state]), event
                 if step[0] < len(states):
                     found[row] = min(step, found.get(row, step))
