@@ -157,7 +157,7 @@ def _compiled(notes: Path) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise InputError("there is no compiler of C, which recording for a loss of power needs: apt-get install gcc")
-    command = [compiler, "-O2", "-fPIC", "-shared", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"]
+    command = [compiler, "-O1", "-fPIC", "-shared", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler
     if done.returncode:
         raise HostError(f"the library that records system calls cannot be compiled here: {done.stderr.strip()[-500:]}")
@@ -437,7 +437,10 @@ class Disk:
     def _write(self, call: Call) -> None:
         if call.inode not in self._inodes:
             raise HostError(f"{call.path}: the file was not seen to be made; this program cannot be recorded so")
-        self._inodes[call.inode].change(call)
+        file = self._inodes[call.inode]
+        file.change(call)
+        if call.flags & _SYNCED:
+            self._settle(file, call.end, data_only=True)
 
     _truncate = _zero = _write
 
@@ -447,16 +450,20 @@ class Disk:
             node.sync(call.begin)
         else:
             node = self._node(call.path) if self._ours(call.path) else self._root
-        chosen = {each for each in self._waiting if each.end <= call.begin and self._covers(call, node, each)}
+        self._settle(node, call.begin, data_only=bool(call.flags & _DATA_ONLY))
+
+    def _settle(self, node: _Node | None, before: int, *, data_only: bool) -> None:
+        """The names that the sync of a node keeps are stable."""
+
+        def covered(naming: _Naming) -> bool:
+            if naming.node is node:
+                return naming.makes or not data_only
+            return any(folder is node for folder, _, _ in naming.changes)
+
+        chosen = {each for each in self._waiting if each.end <= before and covered(each)}
         for naming in _closed(self._waiting, chosen):
             _apply(naming, lambda folder: folder.stable)
             self._waiting.remove(naming)
-
-    @staticmethod
-    def _covers(call: Call, node: _Node | None, naming: _Naming) -> bool:
-        if naming.node is node:
-            return naming.makes or not call.flags & _DATA_ONLY
-        return any(folder is node for folder, _, _ in naming.changes)
 
     def _rename(self, call: Call) -> None:
         if not self._ours(call.path):

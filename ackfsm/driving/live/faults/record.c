@@ -299,6 +299,13 @@ OPENS(openat, at, int at, const char *path)
 OPENS(openat64, at, int at, const char *path)
 int creat(const char *path, mode_t mode) { return opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 int creat64(const char *path, mode_t mode) { return creat(path, mode); }
+int truncate64(const char *path, off64_t size) {
+    int fd = opened(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0), done = fd < 0 ? -1 : ftruncate64(fd, size), kept = errno;
+    if (fd >= 0) close(fd);
+    errno = kept;
+    return done;
+}
+int truncate(const char *path, off_t size) { return truncate64(path, size); }
 
 #define NAMING(call, record_kind, first, second)                                                 \
     char from[PATH_MAX] = "", into[PATH_MAX] = "";                                               \

@@ -222,7 +222,11 @@ class _Server:
         self._listens = True
         self._pairs: list[tuple[_Direction, _Direction]] = []
         self._gone = Bytes(0, 0)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        # A socket keeps a port that it was bound to by number, also while it refuses.
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", 0))
+            self._listener = socket.create_server(free.getsockname())
 
     def run(self) -> None:
         """Relay until the input ends."""
