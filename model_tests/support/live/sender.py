@@ -20,7 +20,8 @@ WAYS = ("synced", "asynchronous", "no fsync")
 def main(folder: Path, count: int, way: str) -> None:
     """Send so many messages, and consume others, so that segments are merged too."""
     if way == "no fsync":
-        os.fsync = os.fdatasync = lambda _: None
+        for name in ("fsync", "fdatasync"):
+            setattr(os, name, lambda _: None)
     sync = way != "asynchronous"
     with Broker(
         "jms",
