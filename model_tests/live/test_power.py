@@ -82,7 +82,7 @@ def test_all_that_was_done_is_the_folder_byte_by_byte(recording: Recording, tmp_
     performed(recording, EVERY_CALL)
     assert recording.unseen() == recording.differences() == []
     kinds = {call.kind for call in recording.calls()}
-    assert kinds == set(Kind) - {Kind.UNSEEN, Kind.SYNC, Kind.ZERO}
+    assert kinds == set(Kind) - {Kind.UNSEEN, Kind.SYNC}
     recording.disk().do(recording.calls()).restore(tmp_path / "again", Kept.ALL)
     assert contents(tmp_path / "again") == contents(recording.folder)
 

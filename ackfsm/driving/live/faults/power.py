@@ -69,7 +69,6 @@ class Kind(enum.Enum):
     WRITE = "w"
     TRUNCATE = "t"
     """Given a length, a longer or a shorter one."""
-    ZERO = "z"
     SYNC = "s"
     RENAME = "r"
     LINK = "l"
@@ -327,8 +326,6 @@ def _changed(call: Call, size: int) -> tuple[int, int, bytes | memoryview]:
     """Where the bytes of a file of ``size`` change, and to what: nothing stands for zeros."""
     if call.kind is Kind.WRITE:
         return call.offset, call.offset + call.size, call.data
-    if call.kind is Kind.ZERO:
-        return call.offset, max(call.offset, min(size, call.offset + call.size)), b""
     return call.size, max(size, call.size), b""
 
 
@@ -471,7 +468,7 @@ class Disk:
         if call.flags & _SYNCED:
             self._settle(file, call.end, data_only=True, log=True)
 
-    _truncate = _zero = _write
+    _truncate = _write
 
     def _sync(self, call: Call) -> None:
         if not call.path:  # of everything

@@ -25,7 +25,7 @@ struct record { /* then path, to and data; all in one write */
     uint32_t kind, flags, path, to;
     uint64_t begin, end, inode, offset, size, data;
 };
-enum { OPEN = 'o', WRITE = 'w', TRUNCATE = 't', ZERO = 'z', SYNC = 's', RENAME = 'r', LINK = 'l', UNLINK = 'u',
+enum { OPEN = 'o', WRITE = 'w', TRUNCATE = 't', SYNC = 's', RENAME = 'r', LINK = 'l', UNLINK = 'u',
        MKDIR = 'm', UNSEEN = '?' };
 enum { TRUNCATES = 1, DATA_ONLY = 2, SYNCED = 4 }; /* of an open; of a sync; of a write */
 
@@ -172,31 +172,26 @@ ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t at) { return pwr
 ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at) { return pwritev64v2(fd, v, n, at, 0); }
 ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t at, int flags) { return pwritev64v2(fd, v, n, at, flags); }
 
-#define SIZING(call, record_kind, at, length)                                                                      \
-    NOTED(int, call, !done, note((struct record){.kind = record_kind, .end = now(), .inode = about.st_ino,         \
-                                                 .offset = at, .size = length}, path, NULL, NULL))
-#define LONGEST(end) (fstat(fd, &about) || about.st_size < (end) ? (end) : about.st_size)
+#define SIZING(call, length)                                                                                   \
+    NOTED(int, call, !done, note((struct record){.kind = TRUNCATE, .end = now(), .inode = about.st_ino,        \
+                                                 .size = length}, path, NULL, NULL))
 
 int ftruncate64(int fd, off64_t size) {
     REAL(int, "ftruncate64", int, off64_t);
-    SIZING(real(fd, size), TRUNCATE, 0, size);
+    SIZING(real(fd, size), size);
 }
-int ftruncate(int fd, off_t size) { return ftruncate64(fd, size); }
 int posix_fallocate64(int fd, off64_t at, off64_t size) {
     REAL(int, "posix_fallocate64", int, off64_t, off64_t);
-    SIZING(real(fd, at, size), TRUNCATE, 0, LONGEST(at + size));
-}
-int posix_fallocate(int fd, off_t at, off_t size) { return posix_fallocate64(fd, at, size); }
-static int zeroed(int fd, int mode, off64_t at, off64_t size) {
-    REAL(int, "fallocate64", int, int, off64_t, off64_t);
-    if (mode == FALLOC_FL_KEEP_SIZE) return real(fd, mode, at, size);
-    if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE))
-        { NOTED(int, real(fd, mode, at, size), 1, unseen("fallocate in an unusual mode", path)); }
-    SIZING(real(fd, mode, at, size), ZERO, at, size);
+    SIZING(real(fd, at, size), about.st_size < at + size ? at + size : about.st_size);
 }
 int fallocate64(int fd, int mode, off64_t at, off64_t size) {
-    return mode ? zeroed(fd, mode, at, size) : (errno = posix_fallocate64(fd, at, size)) ? -1 : 0;
+    REAL(int, "fallocate64", int, int, off64_t, off64_t);
+    if (!mode) return (errno = posix_fallocate64(fd, at, size)) ? -1 : 0;
+    if (mode == FALLOC_FL_KEEP_SIZE) return real(fd, mode, at, size);
+    NOTED(int, real(fd, mode, at, size), !done, unseen("fallocate that changes what is in the file", path));
 }
+int ftruncate(int fd, off_t size) { return ftruncate64(fd, size); }
+int posix_fallocate(int fd, off_t at, off_t size) { return posix_fallocate64(fd, at, size); }
 int fallocate(int fd, int mode, off_t at, off_t size) { return fallocate64(fd, mode, at, size); }
 
 /* A sync covers what had been done when it began. */
