@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import os
+import random
 import re
 import subprocess
 import sys
@@ -278,6 +279,40 @@ def test_a_file_system_that_is_shut_down_keeps_the_same(tmp_path: Path) -> None:
         left = contents(disk.folder)
     assert set(left) == {"a", "renamed", "d", "e", "later", "way"}
     assert left == expected
+
+
+def drawn(chance: random.Random) -> str:
+    """A program that makes, writes, syncs, renames and removes a few files, in whole pages."""
+    lines = ["files = {}"]
+    steps = {
+        "os.pwrite(files[n], bytes([{k}]) * 4096, 4096 * {k})": 4,
+        "os.fsync(files[n])": 3,
+        "os.fdatasync(files[n])": 1,
+        "os.rename(n, m); files[m] = files.pop(n)": 2,
+        "os.unlink(n); del files[n]": 1,
+        "os.fsync(os.open('.', 0))": 1,
+        "os.path.exists(d := n + 'd') or os.mkdir(d)": 1,
+    }
+    for _ in range(12):
+        one, other = chance.sample("abcde", 2)
+        lines.append(f"n, m = {one!r}, {other!r}; n in files or files.update({{n: os.open(n, 66)}})")
+        (step,) = chance.choices([*steps], [*steps.values()])
+        lines.append(step.format(k=chance.randint(0, 2)))
+    return "\n".join(lines)
+
+
+def test_a_file_system_that_is_shut_down_keeps_the_same_of_drawn_programs(tmp_path: Path) -> None:
+    with _or_skipped(), losing_disk(tmp_path / "disk", 64 * 2**20) as disk:
+        for seed in range(5):
+            (disk.folder / str(seed)).mkdir()
+            os.sync()
+            recording = Recording(disk.folder / str(seed), tmp_path / f"notes{seed}")
+            program = drawn(random.Random(seed))
+            performed(recording, program)
+            expected = recording.disk().do(recording.calls()).files(Kept.NONE)
+            disk.shut_down()
+            disk.come_back()
+            assert contents(disk.folder / str(seed)) == expected, program
 
 
 # a journal
