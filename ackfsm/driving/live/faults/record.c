@@ -242,6 +242,8 @@ OPENS(open, AT_FDCWD, const char *path)
 OPENS(open64, AT_FDCWD, const char *path)
 OPENS(openat, at, int at, const char *path)
 OPENS(openat64, at, int at, const char *path)
+int __open_2(const char *path, int flags) { return opened(AT_FDCWD, path, flags, 0); }
+int __open64_2(const char *path, int flags) { return opened(AT_FDCWD, path, flags, 0); }
 int creat(const char *path, mode_t mode) { return opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 int creat64(const char *path, mode_t mode) { return creat(path, mode); }
 int truncate64(const char *path, off64_t size) {
