@@ -11,9 +11,10 @@ What a disk keeps, and nothing else may be relied on:
 
 * The bytes and the length of a file, once a ``fsync`` or ``fdatasync`` of it, begun after they were written, has
   returned.  Of what was written since, each page may be on the disk as it was at any moment since then.
-* A name that was made, changed or removed, once its folder was synced.  As in ext4, XFS and Btrfs, the sync of a file
-  that is new keeps its name too, and those of the new folders above it; ``fsync`` keeps a rename of the file as well.
-* A change of names is there or not, as a whole, and not without those before it on which it builds.
+* A name that was made, changed or removed, once its folder was synced.  The sync of a file that is new keeps its name
+  too, and those of the new folders above it; ``fsync`` keeps a rename of the file as well.
+* A change of names is there or not, as a whole, and not without those before it on which it builds.  In ext4 and XFS
+  it is not there without any before it: they keep a log of them (:class:`Names`).
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ from __future__ import annotations
 import bisect
 import dataclasses
 import enum
+import functools
 import random
 import shutil
 import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -32,7 +35,7 @@ from typing import Final
 from ackfsm.support.files import make_folder
 from ackfsm.terms import HostError, InputError
 
-__all__ = ["Call", "Disk", "Kept", "Kind", "Recording"]
+__all__ = ["Call", "Disk", "Kept", "Kind", "Names", "Recording"]
 
 _SOURCE: Final = Path(__file__).with_name("record.c")
 _RECORD: Final = struct.Struct("=4I6Q")
@@ -49,6 +52,15 @@ class Kept(enum.Enum):
     NONE = "none"
 
 
+class Names(enum.Enum):
+    """Which changes of names a sync keeps beside those of its own file or folder."""
+
+    ORDERED = "ordered"
+    """All before it, where the sync changes more than bytes in place: as ext4 and XFS do, whose log has an order."""
+    EACH = "each"
+    """None: what POSIX promises."""
+
+
 class Kind(enum.Enum):
     """What a program did; the values are those of the log."""
 
@@ -57,7 +69,6 @@ class Kind(enum.Enum):
     WRITE = "w"
     TRUNCATE = "t"
     """Given a length, a longer or a shorter one."""
-    ZERO = "z"
     SYNC = "s"
     RENAME = "r"
     LINK = "l"
@@ -117,22 +128,29 @@ class Recording:
         }
         """The variables with which a program is started that is to be recorded."""
         self._base = dict(_found(self.folder))
+        self._syncs: list[Call] = []
+
+    def sync(self) -> None:
+        """Let all that was done so far count as on the disk, as a broker that was set up and left alone has it."""
+        now = time.monotonic_ns()
+        self._syncs.append(Call(Kind.SYNC, now, now))
 
     def calls(self) -> list[Call]:
         """What was done so far, in the order in which it was done."""
-        return sorted(_read(memoryview(self._log.read_bytes())), key=lambda call: call.end)
+        calls = [*_read(memoryview(self._log.read_bytes())), *self._syncs]
+        return sorted(calls, key=lambda call: call.end)
 
-    def disk(self) -> Disk:
+    def disk(self, names: Names = Names.ORDERED) -> Disk:
         """The disk as it was when the recording began; it is led through the calls by :meth:`Disk.do`."""
-        return Disk(self.folder, self._base)
+        return Disk(self.folder, self._base, names)
 
-    def at(self, moment: int) -> Disk:
+    def at(self, moment: int, names: Names = Names.ORDERED) -> Disk:
         """What a disk would hold at ``moment`` (``time.monotonic_ns``)."""
-        return next(self.cuts([moment]))
+        return next(self.cuts([moment], names))
 
-    def cuts(self, moments: Iterable[int]) -> Iterator[Disk]:
+    def cuts(self, moments: Iterable[int], names: Names = Names.ORDERED) -> Iterator[Disk]:
         """The same for one moment after the other; each disk is good until the next is asked for."""
-        calls, disk, done = self.calls(), self.disk(), 0
+        calls, disk, done = self.calls(), self.disk(names), 0
         for moment in sorted(moments):
             until = bisect.bisect_right(calls, moment, key=lambda call: call.end)
             yield disk.do(calls[done:until])
@@ -157,7 +175,7 @@ def _compiled(notes: Path) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise InputError("there is no compiler of C, which recording for a loss of power needs: apt-get install gcc")
-    command = [compiler, "-O2", "-fPIC", "-shared", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"]
+    command = [compiler, "-O1", "-fPIC", "-shared", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler
     if done.returncode:
         raise HostError(f"the library that records system calls cannot be compiled here: {done.stderr.strip()[-500:]}")
@@ -224,6 +242,12 @@ class _File(_Node):
         self.kept: dict[int, int] = {}
         """So many of the changes are stable already of a page, since one of it was written and synced at once."""
         self.kept_size = 0
+
+    def needs_log(self, begin: int, *, data_only: bool) -> bool:
+        """Whether a sync changes more than bytes in place: the length, or the time of the last change."""
+        covered = [call for call in self.waiting if call.end <= begin]
+        size = functools.reduce(lambda size, call: _size_after(call, size), covered, len(self.stable))
+        return bool(covered) and (not data_only or size != len(self.stable))
 
     def sync(self, begin: int) -> None:
         covered = sum(call.end <= begin for call in self.waiting)
@@ -302,8 +326,6 @@ def _changed(call: Call, size: int) -> tuple[int, int, bytes | memoryview]:
     """Where the bytes of a file of ``size`` change, and to what: nothing stands for zeros."""
     if call.kind is Kind.WRITE:
         return call.offset, call.offset + call.size, call.data
-    if call.kind is Kind.ZERO:
-        return call.offset, max(call.offset, min(size, call.offset + call.size)), b""
     return call.size, max(size, call.size), b""
 
 
@@ -339,7 +361,8 @@ def _closed(waiting: list[_Naming], chosen: set[_Naming]) -> list[_Naming]:
 class Disk:
     """What is stable below ``folder``, and what may be."""
 
-    def __init__(self, folder: Path, base: Mapping[Path, tuple[int, int, bytes] | None]) -> None:
+    def __init__(self, folder: Path, base: Mapping[Path, tuple[int, int, bytes] | None], names: Names) -> None:
+        self._ordered = names is Names.ORDERED
         self._prefix = f"{folder}/"
         self._root = _Folder()
         self._inodes: dict[int, _File] = {}
@@ -377,10 +400,13 @@ class Disk:
 
     def _chosen(self, kept: Kept | int) -> Iterator[tuple[str, _Node, bytearray]]:
         chance = random.Random(kept if isinstance(kept, int) else 0)  # noqa: S311 - a seed, no secret
-        share = chance.random()
-        names = {
-            each for each in self._waiting if kept is Kept.ALL or (isinstance(kept, int) and chance.random() < share)
-        }
+        count = len(self._waiting)
+        if isinstance(kept, int) and not self._ordered:
+            share = chance.random()
+            names = {each for each in self._waiting if chance.random() < share}
+        else:
+            counts = {Kept.ALL: count, Kept.NONE: 0}
+            names = set(self._waiting[: chance.randint(0, count) if isinstance(kept, int) else counts[kept]])
         tree: dict[_Folder, dict[str, _Node]] = {}
         for naming in _closed(self._waiting, names):
             _apply(naming, lambda folder: tree.setdefault(folder, dict(folder.stable)))
@@ -437,26 +463,45 @@ class Disk:
     def _write(self, call: Call) -> None:
         if call.inode not in self._inodes:
             raise HostError(f"{call.path}: the file was not seen to be made; this program cannot be recorded so")
-        self._inodes[call.inode].change(call)
+        file = self._inodes[call.inode]
+        file.change(call)
+        if call.flags & _SYNCED:
+            self._settle(file, call.end, data_only=True, log=True)
 
-    _truncate = _zero = _write
+    _truncate = _write
 
     def _sync(self, call: Call) -> None:
+        if not call.path:  # of everything
+            for file in self._inodes.values():
+                file.sync(call.begin)
+            for naming in self._waiting:
+                _apply(naming, lambda folder: folder.stable)
+            self._waiting.clear()
+            return
         node: _Node | None = self._inodes.get(call.inode)
+        data_only, log = bool(call.flags & _DATA_ONLY), False
         if isinstance(node, _File):
+            log = node.needs_log(call.begin, data_only=data_only)
             node.sync(call.begin)
         else:
             node = self._node(call.path) if self._ours(call.path) else self._root
-        chosen = {each for each in self._waiting if each.end <= call.begin and self._covers(call, node, each)}
+        self._settle(node, call.begin, data_only=data_only, log=log)
+
+    def _settle(self, node: _Node | None, before: int, *, data_only: bool, log: bool) -> None:
+        """The names that the sync of a node keeps are stable."""
+
+        def covered(naming: _Naming) -> bool:
+            if naming.node is node:
+                return naming.makes or not data_only
+            return any(folder is node for folder, _, _ in naming.changes)
+
+        earlier = [each for each in self._waiting if each.end <= before]
+        chosen = {each for each in earlier if covered(each)}
+        if self._ordered and (log or chosen):
+            chosen = set(earlier)
         for naming in _closed(self._waiting, chosen):
             _apply(naming, lambda folder: folder.stable)
             self._waiting.remove(naming)
-
-    @staticmethod
-    def _covers(call: Call, node: _Node | None, naming: _Naming) -> bool:
-        if naming.node is node:
-            return naming.makes or not call.flags & _DATA_ONLY
-        return any(folder is node for folder, _, _ in naming.changes)
 
     def _rename(self, call: Call) -> None:
         if not self._ours(call.path):

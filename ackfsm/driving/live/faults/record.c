@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -26,7 +25,7 @@ struct record { /* then path, to and data; all in one write */
     uint32_t kind, flags, path, to;
     uint64_t begin, end, inode, offset, size, data;
 };
-enum { OPEN = 'o', WRITE = 'w', TRUNCATE = 't', ZERO = 'z', SYNC = 's', RENAME = 'r', LINK = 'l', UNLINK = 'u',
+enum { OPEN = 'o', WRITE = 'w', TRUNCATE = 't', SYNC = 's', RENAME = 'r', LINK = 'l', UNLINK = 'u',
        MKDIR = 'm', UNSEEN = '?' };
 enum { TRUNCATES = 1, DATA_ONLY = 2, SYNCED = 4 }; /* of an open; of a sync; of a write */
 
@@ -135,15 +134,20 @@ static void note_write(int fd, const char *path, const struct stat *about, int64
     free(data);
 }
 
-#define WRITING(call, at, v, n, synced)                                                          \
-    char path[PATH_MAX];                                                                         \
-    struct stat about;                                                                           \
-    if (!ours(fd, path, &about)) return call;                                                    \
-    take();                                                                                      \
-    ssize_t size = call;                                                                         \
-    if (size > 0) { int kept = errno; note_write(fd, path, &about, at, v, n, size, synced); errno = kept; } \
-    give();                                                                                      \
-    return size
+/* A call on a file of ours, and its record if it did something, under the lock. */
+#define NOTED(result, call, done_well, noting)    \
+    char path[PATH_MAX];                          \
+    struct stat about;                            \
+    if (!ours(fd, path, &about)) return call;     \
+    take();                                       \
+    result done = call;                           \
+    int kept = errno;                             \
+    if (done_well) noting;                        \
+    errno = kept;                                 \
+    give();                                       \
+    return done
+#define WRITING(call, at, v, n, synced) \
+    NOTED(ssize_t, call, done > 0, note_write(fd, path, &about, at, v, n, done, synced))
 
 ssize_t write(int fd, const void *data, size_t n) {
     REAL(ssize_t, "write", int, const void *, size_t);
@@ -159,129 +163,70 @@ ssize_t pwrite64(int fd, const void *data, size_t n, off64_t at) {
     struct iovec v = {(void *)data, n};
     WRITING(real(fd, data, n, at), at, &v, 1, 0);
 }
-ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t at) {
-    REAL(ssize_t, "pwritev64", int, const struct iovec *, int, off64_t);
-    WRITING(real(fd, v, n, at), at, v, n, 0);
-}
 ssize_t pwritev64v2(int fd, const struct iovec *v, int n, off64_t at, int flags) {
     REAL(ssize_t, "pwritev64v2", int, const struct iovec *, int, off64_t, int);
     WRITING(real(fd, v, n, at, flags), at, v, n, flags & (RWF_DSYNC | RWF_SYNC));
 }
 ssize_t pwrite(int fd, const void *data, size_t n, off_t at) { return pwrite64(fd, data, n, at); }
-ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at) { return pwritev64(fd, v, n, at); }
+ssize_t pwritev64(int fd, const struct iovec *v, int n, off64_t at) { return pwritev64v2(fd, v, n, at, 0); }
+ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at) { return pwritev64v2(fd, v, n, at, 0); }
 ssize_t pwritev2(int fd, const struct iovec *v, int n, off_t at, int flags) { return pwritev64v2(fd, v, n, at, flags); }
 
-/* What the kernel copies is read again from where it went. */
-static void note_copy(int fd, const char *path, const struct stat *about, int64_t at, ssize_t size) {
-    char link[32], *data = malloc(size);
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    int again = syscall(SYS_openat, AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
-    if (at < 0) at = lseek(fd, 0, SEEK_CUR) - size;
-    if (data && again >= 0 && pread(again, data, size, at) == size) {
-        struct iovec v = {data, size};
-        note_write(fd, path, about, at, &v, 1, size, 0);
-    } else unseen("a copy made by the kernel", path);
-    if (again >= 0) syscall(SYS_close, again);
-    free(data);
-}
-
-#define COPYING(call, at)                                                                \
-    char path[PATH_MAX];                                                                 \
-    struct stat about;                                                                   \
-    if (!ours(fd, path, &about)) return call;                                            \
-    take();                                                                              \
-    ssize_t size = call;                                                                 \
-    if (size > 0) { int kept = errno; note_copy(fd, path, &about, at, size); errno = kept; } \
-    give();                                                                              \
-    return size
-
-ssize_t sendfile64(int fd, int in, off64_t *from, size_t n) {
-    REAL(ssize_t, "sendfile64", int, int, off64_t *, size_t);
-    COPYING(real(fd, in, from, n), -1);
-}
-ssize_t sendfile(int fd, int in, off_t *from, size_t n) { return sendfile64(fd, in, from, n); }
-ssize_t copy_file_range(int in, off64_t *from, int fd, off64_t *to, size_t n, unsigned flags) {
-    REAL(ssize_t, "copy_file_range", int, off64_t *, int, off64_t *, size_t, unsigned);
-    int64_t at = to ? *to : -1;
-    COPYING(real(in, from, fd, to, n, flags), at);
-}
-
-#define SIZING(call, record_kind, record_offset, record_size)                                           \
-    char path[PATH_MAX];                                                                                \
-    struct stat about;                                                                                  \
-    if (!ours(fd, path, &about)) return call;                                                           \
-    take();                                                                                             \
-    int done = call;                                                                                    \
-    if (!done) note((struct record){.kind = record_kind, .end = now(), .inode = about.st_ino,           \
-                    .offset = record_offset, .size = record_size}, path, NULL, NULL);                   \
-    give();                                                                                             \
-    return done
+#define SIZING(call, length)                                                                                   \
+    NOTED(int, call, !done, note((struct record){.kind = TRUNCATE, .end = now(), .inode = about.st_ino,        \
+                                                 .size = length}, path, NULL, NULL))
 
 int ftruncate64(int fd, off64_t size) {
     REAL(int, "ftruncate64", int, off64_t);
-    SIZING(real(fd, size), TRUNCATE, 0, size);
+    SIZING(real(fd, size), size);
 }
-int ftruncate(int fd, off_t size) { return ftruncate64(fd, size); }
-static uint64_t longest(int fd, uint64_t end) {
-    struct stat s;
-    return !fstat(fd, &s) && (uint64_t)s.st_size > end ? (uint64_t)s.st_size : end;
+int posix_fallocate64(int fd, off64_t at, off64_t size) {
+    REAL(int, "posix_fallocate64", int, off64_t, off64_t);
+    SIZING(real(fd, at, size), about.st_size < at + size ? at + size : about.st_size);
 }
 int fallocate64(int fd, int mode, off64_t at, off64_t size) {
     REAL(int, "fallocate64", int, int, off64_t, off64_t);
-    char name[PATH_MAX];
-    struct stat s;
-    if (mode & FALLOC_FL_KEEP_SIZE && !(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) return real(fd, mode, at, size);
-    if (mode & ~FALLOC_FL_KEEP_SIZE && ours(fd, name, &s)) {
-        if (!(mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))) unseen("fallocate that moves what is in the file", name);
-        SIZING(real(fd, mode, at, size), ZERO, at, size);
-    }
-    SIZING(real(fd, mode, at, size), TRUNCATE, 0, longest(fd, at + size));
+    if (!mode) return (errno = posix_fallocate64(fd, at, size)) ? -1 : 0;
+    if (mode == FALLOC_FL_KEEP_SIZE) return real(fd, mode, at, size);
+    NOTED(int, real(fd, mode, at, size), !done, unseen("fallocate that changes what is in the file", path));
 }
-int fallocate(int fd, int mode, off_t at, off_t size) { return fallocate64(fd, mode, at, size); }
-int posix_fallocate64(int fd, off64_t at, off64_t size) {
-    REAL(int, "posix_fallocate64", int, off64_t, off64_t);
-    SIZING(real(fd, at, size), TRUNCATE, 0, longest(fd, at + size));
-}
+int ftruncate(int fd, off_t size) { return ftruncate64(fd, size); }
 int posix_fallocate(int fd, off_t at, off_t size) { return posix_fallocate64(fd, at, size); }
+int fallocate(int fd, int mode, off_t at, off_t size) { return fallocate64(fd, mode, at, size); }
 
 /* A sync covers what had been done when it began. */
-#define SYNCING(call, record_flags)                                                                        \
-    char path[PATH_MAX];                                                                                   \
-    struct stat about;                                                                                     \
-    if (!ours(fd, path, &about)) return call;                                                              \
-    uint64_t begun = now();                                                                                \
-    int done = call;                                                                                       \
-    uint64_t ended = now();                                                                                \
-    take();                                                                                                \
-    if (!done) note((struct record){.kind = SYNC, .flags = record_flags, .begin = begun, .end = ended,     \
-                    .inode = about.st_ino}, path, NULL, NULL);                                             \
-    give();                                                                                                \
-    return done
-
+static int synced(int fd, int (*real)(int), int flags) {
+    char path[PATH_MAX];
+    struct stat about;
+    if (!ours(fd, path, &about)) return real(fd);
+    struct record r = {.kind = SYNC, .flags = flags, .begin = now(), .inode = about.st_ino};
+    int done = real(fd);
+    r.end = now();
+    take();
+    if (!done) note(r, path, NULL, NULL);
+    give();
+    return done;
+}
 int fsync(int fd) {
     REAL(int, "fsync", int);
-    SYNCING(real(fd), 0);
+    return synced(fd, real, 0);
 }
 int fdatasync(int fd) {
     REAL(int, "fdatasync", int);
-    SYNCING(real(fd), DATA_ONLY);
+    return synced(fd, real, DATA_ONLY);
 }
 
 /* Names */
-static int note_open(int fd, int flags) {
-    char path[PATH_MAX];
-    struct stat about;
-    if (fd >= 0 && ours(fd, path, &about) && S_ISREG(about.st_mode))
-        note((struct record){.kind = OPEN, .flags = flags & O_TRUNC ? TRUNCATES : 0, .end = now(),
-                             .inode = about.st_ino, .size = about.st_mode & 07777}, path, NULL, NULL);
-    return fd;
-}
 static int opened(int at, const char *name, int flags, mode_t mode) {
     REAL(int, "openat64", int, const char *, int, mode_t);
     char path[PATH_MAX];
+    struct stat about;
     if (!(flags & (O_CREAT | O_TRUNC)) || !located(at, name, path)) return real(at, name, flags, mode);
     take();
-    int fd = note_open(real(at, name, flags, mode), flags);
+    int fd = real(at, name, flags, mode);
+    if (fd >= 0 && ours(fd, path, &about))
+        note((struct record){.kind = OPEN, .flags = flags & O_TRUNC ? TRUNCATES : 0, .end = now(),
+                             .inode = about.st_ino, .size = about.st_mode & 07777}, path, NULL, NULL);
     give();
     return fd;
 }
@@ -297,8 +242,17 @@ OPENS(open, AT_FDCWD, const char *path)
 OPENS(open64, AT_FDCWD, const char *path)
 OPENS(openat, at, int at, const char *path)
 OPENS(openat64, at, int at, const char *path)
+int __open_2(const char *path, int flags) { return opened(AT_FDCWD, path, flags, 0); }
+int __open64_2(const char *path, int flags) { return opened(AT_FDCWD, path, flags, 0); }
 int creat(const char *path, mode_t mode) { return opened(AT_FDCWD, path, O_CREAT | O_WRONLY | O_TRUNC, mode); }
 int creat64(const char *path, mode_t mode) { return creat(path, mode); }
+int truncate64(const char *path, off64_t size) {
+    int fd = opened(AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0), done = fd < 0 ? -1 : ftruncate64(fd, size), kept = errno;
+    if (fd >= 0) close(fd);
+    errno = kept;
+    return done;
+}
+int truncate(const char *path, off_t size) { return truncate64(path, size); }
 
 #define NAMING(call, record_kind, first, second)                                                 \
     char from[PATH_MAX] = "", into[PATH_MAX] = "";                                               \
@@ -343,6 +297,15 @@ void *mmap64(void *where, size_t size, int protection, int flags, int fd, off64_
 }
 void *mmap(void *where, size_t size, int protection, int flags, int fd, off_t at) {
     return mmap64(where, size, protection, flags, fd, at);
+}
+ssize_t sendfile64(int fd, int in, off64_t *from, size_t n) {
+    REAL(ssize_t, "sendfile64", int, int, off64_t *, size_t);
+    NOTED(ssize_t, real(fd, in, from, n), done > 0, unseen("a copy by the kernel", path));
+}
+ssize_t sendfile(int fd, int in, off_t *from, size_t n) { return sendfile64(fd, in, from, n); }
+ssize_t copy_file_range(int in, off64_t *from, int fd, off64_t *to, size_t n, unsigned flags) {
+    REAL(ssize_t, "copy_file_range", int, off64_t *, int, off64_t *, size_t, unsigned);
+    NOTED(ssize_t, real(in, from, fd, to, n, flags), done > 0, unseen("a copy by the kernel", path));
 }
 FILE *fopen64(const char *name, const char *mode) {
     REAL(FILE *, "fopen64", const char *, const char *);

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from ackfsm.terms import HostError
@@ -34,6 +34,8 @@ _KEPT: Final = 32 * 2**20
 _EARLY: Final = 0.00005
 """Seconds before a chunk is due at which the relay stops sleeping: about what the kernel wakes it up too late."""
 _PR_SET_TIMERSLACK: Final = 29
+_HEALTHY: Final[Mapping[str, Any]] = {"rtt": 0.0, "bandwidth": None, "listens": True, "held": [], "cut": False}
+"""What a relay is told at each time."""
 _RESET: Final = struct.pack("ii", 1, 0)
 """The option of a socket whose close is a RST, and throws away what was not sent."""
 
@@ -95,39 +97,44 @@ class Relay:
         if self._process.stdin is None or self._process.stdout is None:
             raise HostError("a process got no pipes")
         self._input, self._output = self._process.stdin, self._process.stdout
+        self._state = dict(_HEALTHY)
         self.port = int(self._answer()["port"])
 
     def shape(self, rtt: float = 0.0, bandwidth: float | None = None) -> None:
         """Let what comes from now on have this round trip, in seconds, and this bandwidth each way, in bit/s."""
-        self._ask({"rtt": rtt, "bandwidth": bandwidth})
+        self._set(rtt=rtt, bandwidth=bandwidth)
 
     def cut(self) -> int:
         """End all connections by a RST to both sides, with what is under way; returns how many there were."""
-        return self._ask({"cut": True})["cut"]
+        return self._ask({**self._state, "cut": True})["cut"]
 
     def refuse(self) -> None:
         """Refuse new connections from now on; those that are there stay."""
-        self._ask({"refuse": True})
+        self._set(listens=False)
 
     def blackhole(self, *ways: Way) -> None:
         """Let nothing through these ways from now on, an end neither, while the connections stay.
 
         As TCP sends again what was lost, :meth:`heal` lets through what was held.  A :meth:`cut` throws it away.
         """
-        self._ask({"held": [way.value for way in ways]})
+        self._set(held=[way.value for way in ways])
 
     def heal(self) -> None:
         """Accept connections again, and let everything through; the shape stays."""
-        self._ask({"refuse": False, "held": []})
+        self._set(listens=True, held=[])
 
     def relayed(self) -> Bytes:
         """What was relayed so far."""
-        answer = self._ask({})
+        answer = self._ask(self._state)
         return Bytes(answer["up"], answer["down"])
 
     def close(self) -> None:
         """End the relay and, with it, its connections."""
         self._process.communicate(timeout=10)
+
+    def _set(self, **changes: Any) -> None:
+        self._state |= changes
+        self._ask(self._state)
 
     def _ask(self, question: dict[str, Any]) -> dict[str, int]:
         self._input.write(json.dumps(question) + "\n")
@@ -216,13 +223,14 @@ class _Server:
 
     def __init__(self, target: int) -> None:
         self._target = target
-        self._delay = 0.0
-        self._bandwidth: float | None = None
-        self._ways: list[str] = []
-        self._listens = True
+        self._state = dict(_HEALTHY)
         self._pairs: list[tuple[_Direction, _Direction]] = []
         self._gone = Bytes(0, 0)
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        # A socket keeps a port that it was bound to by number, also while it refuses.
+        with socket.socket() as free:
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", 0))
+            self._listener = socket.create_server(free.getsockname())
 
     def run(self) -> None:
         """Relay until the input ends."""
@@ -251,7 +259,7 @@ class _Server:
         directions = self._directions()
         reads = [
             sys.stdin,
-            *([self._listener] if self._listens else []),
+            *([self._listener] if self._state["listens"] else []),
             *(each.source for each in directions if each.reads),
         ]
         writes = [each.target for each in directions if each.blocked]
@@ -277,56 +285,42 @@ class _Server:
     def _accept(self) -> None:
         client, _ = self._listener.accept()
         try:
-            broker = socket.create_connection(("127.0.0.1", self._target))
+            broker = socket.create_connection(("127.0.0.1", self._target), 1)
         except OSError:
             client.close()
             return
         for each in (client, broker):
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             each.settimeout(0)
-        up, down = (Line(self._delay, self._bandwidth) for _ in range(2))
-        self._pairs.append((_Direction(client, broker, up), _Direction(broker, client, down)))
-        self._hold()
-
-    def _hold(self) -> None:
-        for up, down in self._pairs:
-            up.held, down.held = (way.value in self._ways for way in (Way.UP, Way.DOWN))
+        self._pairs.append((_Direction(client, broker, Line()), _Direction(broker, client, Line())))
+        self._follow()
 
     def _obey(self) -> bool:
         """Follow one line of the input, if it has not ended."""
         line = sys.stdin.readline()
         if not line:
             return False
-        command = json.loads(line)
-        cut = len(self._pairs) if "cut" in command else 0
-        if cut:
-            for pair in list(self._pairs):
-                self._end(pair, reset=True)
-        if "rtt" in command:
-            self._shape(command["rtt"] / 2, command["bandwidth"])
-        if "refuse" in command:
-            self._listen(not command["refuse"])
-        if "held" in command:
-            self._ways = command["held"]
-            self._hold()
+        before, self._state = self._state, json.loads(line)
+        if before["listens"] and not self._state["listens"]:
+            self._listener.shutdown(socket.SHUT_RD)
+        elif self._state["listens"] and not before["listens"]:
+            self._listener.listen()
+        ended = list(self._pairs) if self._state["cut"] else []
+        for pair in ended:
+            self._end(pair, reset=True)
+        self._follow()
         total = self._gone
         for up, down in self._pairs:
             total += Bytes(up.relayed, down.relayed)
-        _say({**dataclasses.asdict(total), "cut": cut})
+        _say({**dataclasses.asdict(total), "cut": len(ended)})
         return True
 
-    def _shape(self, delay: float, bandwidth: float | None) -> None:
-        self._delay, self._bandwidth = delay, bandwidth
-        for direction in self._directions():
-            direction.line.delay, direction.line.bandwidth = delay, bandwidth
-
-    def _listen(self, listens: bool) -> None:  # noqa: FBT001 - as it is set
-        """Keep the port in any case: a socket that was shut down refuses, and may listen again."""
-        if self._listens and not listens:
-            self._listener.shutdown(socket.SHUT_RD)
-        elif listens and not self._listens:
-            self._listener.listen()
-        self._listens = listens
+    def _follow(self) -> None:
+        """Let all lines be as they are to be."""
+        for pair in self._pairs:
+            for direction, way in zip(pair, Way, strict=True):
+                direction.held = way.value in self._state["held"]
+                direction.line.delay, direction.line.bandwidth = self._state["rtt"] / 2, self._state["bandwidth"]
 
 
 def _say(answer: dict[str, int]) -> None:
