@@ -30,10 +30,10 @@ from ackfsm.driving.live.brokers import LiveBroker
 from ackfsm.driving.live.clients.client import (
     Answer,
     Client,
-    ClientClosedError,
-    ClientDownError,
-    ClientRefusedError,
-    ClientTimeoutError,
+    ClosedError,
+    DownError,
+    RefusedError,
+    TimedOutError,
 )
 from ackfsm.driving.live.clients.drivers import Driver
 from ackfsm.driving.live.faults.relay import Relay
@@ -252,10 +252,10 @@ class LiveAdapter(Adapter):
         worker = self._live(name)
         try:
             return worker.client.call(operation, within=_CALL, session=_SESSION, **fields)
-        except (ClientClosedError, ClientDownError) as error:
+        except (ClosedError, DownError) as error:
             self._lost(name)
             raise conform.ClientClosedError(str(error)) from None
-        except ClientTimeoutError as error:
+        except TimedOutError as error:
             self._killed(name)
             raise conform.ClientClosedError(str(error)) from None
 
@@ -270,10 +270,10 @@ class LiveAdapter(Adapter):
         except TimeoutError:
             self._killed(name)
             return None
-        except (ClientClosedError, ClientDownError) as error:
+        except (ClosedError, DownError) as error:
             self._lost(name)
             raise conform.ClientClosedError(str(error)) from None
-        except ClientTimeoutError:
+        except TimedOutError:
             self._killed(name)
             return None
 
@@ -293,11 +293,11 @@ class LiveAdapter(Adapter):
             return
         try:
             worker.client.call("close", within=_CALL)
-        except (ClientClosedError, ClientDownError):
+        except (ClosedError, DownError):
             if not worker.client.alive:
                 self._end(worker)
                 return
-        except (ClientTimeoutError, ClientRefusedError):
+        except (TimedOutError, RefusedError):
             self._end(worker)
             return
         self._idle.append(worker)

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ackfsm.driving.live.clients.client import python_worker
 from ackfsm.driving.live.clients.jms import LIBRARIES, JmsLibrary
-from ackfsm.driving.live.clients.modes import DRIVEN, Driven
-from ackfsm.terms import AckMode, Consumption
+from ackfsm.driving.live.clients.modes import Driven, all_driven
+from ackfsm.terms import AckMode, Consumption, InputError
 
 __all__ = ["Driver", "drivers"]
 
@@ -57,7 +57,7 @@ def drivers(broker: str) -> Iterator[Driver]:
     """Yield the clients of a broker."""
     for name in _JMS.get(broker, ()):
         yield _of_jms(LIBRARIES[name])
-    for driven in DRIVEN:
+    for driven in all_driven():
         if driven.broker == broker:
             yield _of_python(driven)
 
@@ -87,11 +87,19 @@ def _of_python(driven: Driven) -> Driver:
         client=driven.client,
         protocol=driven.protocol,
         profile=driven.profile,
-        modes=tuple(driven.modes),
-        consumptions=driven.consumptions,
+        modes=tuple(map(AckMode, driven.modes)),
+        consumptions=tuple(map(Consumption, driven.consumptions)),
         recovers=False,
         settings=driven.open,
         configured=configured,
-        lacks=lambda: "",
+        lacks=lambda: _lack(driven.client),
         command=lambda: python_worker(driven.client),
     )
+
+
+def _lack(client: str) -> str:
+    try:
+        python_worker(client)
+    except InputError as error:
+        return str(error)
+    return ""
