@@ -63,7 +63,10 @@ def drivers(broker: str) -> Iterator[Driver]:
 
 
 def _of_jms(library: JmsLibrary) -> Driver:
-    settings = library.profile_settings(library.settings)
+    def configured(ack_mode: AckMode, consumption: Consumption) -> Mapping[str, Any]:
+        mode = {"ack_mode": ack_mode.value, "consumption": consumption.value}
+        return _without_mode(library.profile_settings(library.settings, mode))
+
     return Driver(
         client=library.name,
         protocol=library.protocol,
@@ -72,7 +75,7 @@ def _of_jms(library: JmsLibrary) -> Driver:
         consumptions=tuple(Consumption),
         recovers=True,
         settings=library.settings,
-        configured=lambda _mode, _consumption: settings,
+        configured=configured,
         lacks=library.lacks,
         command=library.command,
     )
@@ -80,8 +83,7 @@ def _of_jms(library: JmsLibrary) -> Driver:
 
 def _of_python(driven: Driven) -> Driver:
     def configured(ack_mode: AckMode, consumption: Consumption) -> Mapping[str, Any]:
-        header = dict(driven.header(ack_mode, consumption))
-        return {name: header[name] for name in header.keys() - {"profile", "ack_mode", "consumption"}}
+        return _without_mode(driven.header(ack_mode, consumption))
 
     return Driver(
         client=driven.client,
@@ -95,6 +97,10 @@ def _of_python(driven: Driven) -> Driver:
         lacks=lambda: _lack(driven.client),
         command=lambda: python_worker(driven.client),
     )
+
+
+def _without_mode(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {name: value for name, value in settings.items() if name not in {"profile", "ack_mode", "consumption"}}
 
 
 def _lack(client: str) -> str:
