@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from ackfsm.driving.conform import Limits
-from ackfsm.driving.live.brokers import BROKERS
 from ackfsm.driving.live.campaign import live
 from ackfsm.terms import AckfsmError
 
@@ -27,6 +26,8 @@ _PLACE: Final = Path("docs") / "live"
 _RESULTS: Final = "results.json"
 _KINDS: Final = (("rabbitmq", ""), ("rabbitmq", "quorum"), ("artemis", ""), ("activemq", ""), ("broker-j", ""))
 """Each broker with its kinds of queues."""
+
+_EXCLUDED: Final = "What the tables exclude, and the broker did. The program is the smallest that showed it."
 
 Results = list[dict[str, Any]]
 
@@ -86,13 +87,16 @@ def pages(results: Results) -> Iterator[tuple[str, str]]:
 def _seen(results: Results) -> Iterator[str]:
     yield "# What real brokers did"
     yield ""
-    yield "Made by `make live` ([how](../live.md)); the numbers are in [results.json](results.json). [Coverage](coverage.md) has the rows."
+    yield "Made by `make live` ([how](../live.md)); the numbers are in [results.json](results.json)."
+    yield "[Coverage](coverage.md) has the rows."
     yield ""
     cells = [cell for result in results for client in result["clients"] for cell in client["cells"]]
     judged = Counter(cell["status"] for cell in cells if cell["status"] != "not claimed")
-    yield f"{sum(judged.values())} combinations of broker, client, mode, consumption and fault: " + ", ".join(
-        f"{number} {status}" for status, number in sorted(judged.items())
-    ) + "."
+    yield (
+        f"{sum(judged.values())} combinations of broker, client, mode, consumption and fault: "
+        + ", ".join(f"{number} {status}" for status, number in sorted(judged.items()))
+        + "."
+    )
     yield ""
     yield "| broker | client | mode | consumption | ok | violation | unknown | programs | rows |"
     yield "|---|---|---|---|---|---|---|---|---|"
@@ -102,7 +106,12 @@ def _seen(results: Results) -> Iterator[str]:
     for result in results:
         if "lacks" in result:
             yield f"\n{_called(result)} was not driven: {result['lacks']}."
-    yield from _deviations(results, "violation", "Deviations", "What the tables exclude, and the broker did. The program is the smallest that showed it.")
+    yield from _deviations(
+        results,
+        "violation",
+        "Deviations",
+        _EXCLUDED,
+    )
     yield from _deviations(results, "unknown", "Open", "Runs that prove nothing, and why.")
 
 
@@ -135,7 +144,8 @@ def _deviations(results: Results, status: str, title: str, about: str) -> Iterat
                     found = True
                     failure = cell["failure"]
                     why = f"{failure['reasons'][0]} Program: {failure['small_program']}." if failure else cell["why"]
-                    yield f"* {_called(result)}, {client['name']}, {cell['ack_mode']} {cell['consumption']}, {cell['fault']}: {why}"
+                    mode = f"{cell['ack_mode']} {cell['consumption']}, {cell['fault']}"
+                    yield f"* {_called(result)}, {client['name']}, {mode}: {why}"
     if not found:
         yield "None."
 
@@ -143,8 +153,8 @@ def _deviations(results: Results, status: str, title: str, about: str) -> Iterat
 def _coverage(results: Results) -> Iterator[str]:
     yield "# Rows that live brokers performed"
     yield ""
-    yield "Made by `make live`. A row counts where every run of the model that explains a recorded message takes it. *Reachable* are the rows of"
-    yield "runs that an application, a library, a broker and the faults that were struck can bring about."
+    yield "Made by `make live`. A row counts where every run of the model that explains a recorded message takes it."
+    yield "*Reachable* are those of runs that application, library, broker and the faults that were struck can bring about."
     reachable: dict[str, set[str]] = defaultdict(set)
     certain: dict[str, Counter[str]] = defaultdict(Counter)
     by: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))

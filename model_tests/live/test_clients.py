@@ -15,6 +15,7 @@ from typing import Any
 
 import pika
 import pytest
+from model_tests.support.recorder.rabbitmq import RabbitMq, rabbitmq, until
 
 from ackfsm import tables
 from ackfsm.driving.live.clients.client import (
@@ -33,7 +34,6 @@ from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode, Consumption, InputError
 from model_tests.support.commands import environment
 from model_tests.support.recorder.judged import Judged, events, judged, shape
-from model_tests.support.recorder.rabbitmq import RabbitMq, rabbitmq, until
 
 INDIVIDUAL, TRANSACTED = AckMode.INDIVIDUAL_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED
 
