@@ -257,7 +257,7 @@ def test_proton_settles_in_any_order(broker: RabbitMq, recorder: Recorder, path:
         connection.close()
         assert connection.closed
         assert _depth(channel, "any-order") == 0
-    recorder.drained("any-order")
+    recorder.drained(address)
     told = [line["message"] for line in events(path) if line["event"] in {"acknowledge", "failed"}]
     assert told == ["m1", "m2", "m0"]
     assert judged(path, "--set", "consumption=receive").verdict == "valid"

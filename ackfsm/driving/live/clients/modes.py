@@ -44,7 +44,7 @@ class Driven:
         if ack_mode not in self.modes or consumption not in self.consumptions:
             legal = ", ".join(self.modes)
             raise InputError(f"{self.client} has no {ack_mode} by {consumption} with {self.broker}; it has {legal}")
-        told = {"profile": self.profile, "ack_mode": ack_mode.value, "consumption": consumption.value, **self.config}
+        told = {"profile": self.profile, "ack_mode": str(ack_mode), "consumption": str(consumption), **self.config}
         for name, setting in self.names.items():
             if not setting.get("plain") or ack_mode is not AckMode.SESSION_TRANSACTED:
                 told[setting["key"]] = self._value(name, (settings or {}).get(name, setting["default"]))
