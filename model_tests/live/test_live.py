@@ -53,7 +53,7 @@ def test_a_broker_whose_client_clears_the_flag_is_found_out(tmp_path: Path, monk
 
     def cleared(self: LiveAdapter, client: str, queue: str, timeout: float) -> Delivery | None:
         found = receive(self, client, queue, timeout)
-        return found and dataclasses.replace(found, redelivered=False)
+        return None if found is None else dataclasses.replace(found, redelivered=False)
 
     monkeypatch.setattr(LiveAdapter, "receive", cleared)
     report = driven(tmp_path)

@@ -241,7 +241,7 @@ def test_pika_says_that_one_consumer_has_ended(broker: RabbitMq, recorder: Recor
 def test_proton_settles_in_any_order(broker: RabbitMq, recorder: Recorder, path: Path) -> None:
     with _channel(broker) as channel:
         channel.queue_declare("any-order", durable=True)
-        url, address = f"amqp://guest:guest@127.0.0.1:{broker.port}", "/amq/queue/any-order"
+        url, address = f"amqp://guest:guest@127.0.0.1:{broker.ports['amqp1']}", "/amq/queue/any-order"
         connection = recorded_proton.recorded(BlockingConnection(url, allowed_mechs="PLAIN"), recorder)
         sender, receiver = connection.create_sender(address), connection.create_receiver(address)
         for name in ("m0", "m1", "m2"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -141,16 +142,16 @@ def live(  # noqa: PLR0913 - by name
             driven = _Driven(
                 running, driver, _claims(running, driver, mode, consumption, delivery_modes, kind), folder, kind
             )
-            reports.append(
-                driven.report(
-                    faults, limits, lambda cell, at=(what, number): progress(f"{at[0]} {cell}", at[1], len(cells))
-                )
-            )
+            reports.append(driven.report(faults, limits, functools.partial(_told, progress, what, number, len(cells))))
             covered.append(driven.covered())
         version = running.version
     return LiveReport(
         broker=broker, version=version, reports=tuple(reports), covered=tuple(covered), lacking=lacking, folder=folder
     )
+
+
+def _told(progress: Progress, what: str, done: int, of: int, cell: str) -> None:
+    progress(f"{what} {cell}", done, of)
 
 
 class _Driven:
