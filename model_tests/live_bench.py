@@ -154,7 +154,7 @@ def _coverage(results: Results) -> Iterator[str]:
     yield "# Rows that live brokers performed"
     yield ""
     yield "Made by `make live`. A row counts where every run of the model that explains a recorded message takes it."
-    yield "*Reachable* are those of runs that application, library, broker and the faults that were struck can bring about."
+    yield "*Reachable* are those of runs that application, library, broker and the faults struck can bring about."
     reachable: dict[str, set[str]] = defaultdict(set)
     certain: dict[str, Counter[str]] = defaultdict(Counter)
     by: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
