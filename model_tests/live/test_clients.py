@@ -308,9 +308,26 @@ def test_sessions_run_at_once_and_what_cannot_be_is_refused(begin: Runs) -> None
     ):
         with pytest.raises(RefusedError):
             client.call(operation, **fields)
+    with pytest.raises(RefusedError, match="no queue 'none'"):
+        client.call("consumer", session="r", consumer="d", destination="none", listener=True)
+    with pytest.raises(ClosedError):
+        run.send(client, "m1", session="r")
     assert client.call("close", session="s", consumer="c") == {}
-    closed = [line for line in events(run.folder / "c1.jsonl") if line["event"] == "close"]
+    closed = [line for line in events(run.folder / "c1.jsonl") if line["event"] == "close" and "consumer" in line]
     assert [(line["queue"], line["process"]) for line in closed] == [(run.queue, "c1.s")]
+
+
+@pytest.mark.parametrize("kind", ["proton", "stomp"])
+def test_each_subscription_to_a_topic_is_handed_the_message(begin: Runs, kind: str) -> None:
+    run = begin(kind)
+    assert run.pair.topics
+    client = run.client("c1", "p", "a", "b")
+    for session in "ab":
+        client.call("consumer", session=session, consumer=f"c{session}", destination=run.queue, topic=True)
+    assert client.call("send", session="p", destination=run.queue, topic=True, message="m0")["outcome"] == "confirmed"
+    for session in "ab":
+        assert client.call("receive", session=session, consumer=f"c{session}", timeout=5) == _handed("m0")
+        client.call("acknowledge", session=session, message="m0")
 
 
 def test_sends_of_stomp_are_answered_later(begin: Runs) -> None:
@@ -341,11 +358,11 @@ def test_a_setting_that_there_is_not_is_refused(begin: Runs) -> None:
 def test_a_client_that_does_not_answer_in_time_may_answer_later(begin: Runs) -> None:
     run = begin("pika")
     client = run.client("c1", "s")
-    client.pause()
+    client.signal(signal.SIGSTOP)
     sent = client.ask("send", session="s", destination=run.queue, message="m0")
     with pytest.raises(TimedOutError, match="did not answer send"):
         client.call("send", within=0.2, session="s", destination=run.queue, message="m1")
-    client.resume()
+    client.signal(signal.SIGCONT)
     assert sent.result(5) == {"outcome": "confirmed"}
 
 

@@ -138,31 +138,24 @@ class Client:
 
     def kill(self) -> None:
         """SIGKILL, and wait until the process has ended and all commands are answered."""
-        self._signal(signal.SIGKILL)
+        self.signal(signal.SIGKILL)
         self._process.wait()
         self._reader.join()
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
 
-    def pause(self) -> None:
-        """SIGSTOP."""
-        self._signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        self._signal(signal.SIGCONT)
-
     def stop(self) -> None:
         """Have the process end by itself, as at the death of its parent; kill it if it does not."""
-        self.resume()
+        self.signal(signal.SIGCONT)
         with self._writing, contextlib.suppress(BrokenPipeError):
             self._input.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE)
         self.kill()
 
-    def _signal(self, number: signal.Signals) -> None:
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, such as SIGSTOP and SIGCONT; a process that has ended gets none."""
         if self.alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)

@@ -70,12 +70,15 @@ class StompSession(Session):
         return destination
 
     def consume(self, consumer: Consumer) -> None:
-        """Subscribe; the broker sends from now on."""
+        """Subscribe, and wait for the receipt; the broker sends from now on."""
         destination = self._destination(consumer.destination, topic=consumer.topic)
         manual = "client" if self.ack_mode is AckMode.CLIENT_ACKNOWLEDGE else "client-individual"
         self._heard.frames[consumer.name] = queue.SimpleQueue()
-        headers = dict(self.settings["subscribe"])
+        receipt, answers = self._heard.expected("subscribed")
+        headers = {**self.settings["subscribe"], "receipt": receipt}
         self._connection.subscribe(destination, consumer.name, "auto" if self.automatic else manual, headers)
+        if self._outcome(answers) != "subscribed":
+            raise Failed(Kind.REFUSED, self._heard.error or "no receipt came")
 
     def send(self, outgoing: Outgoing) -> str | None:
         """Send, and wait for the receipt, or have it told later."""
