@@ -161,11 +161,11 @@ class Stage:
 
 STAGES: Final = (
     Stage(deviations=2),
-    Stage(messages=2),
     Stage(consumers=2),
-    Stage(messages=2, consumers=2),
+    Stage(messages=2),
     Stage(messages=2, consumers=2, one_session=True),
-    Stage(deviations=3, most=150_000),
+    Stage(messages=2, consumers=2, most=20_000),
+    Stage(deviations=3, most=100_000),
 )
 """Few of everything first: what comes later is searched only for what is not found before."""
 
