@@ -15,9 +15,9 @@ from typing import Any
 
 import pika
 import pytest
-from model_tests.support.recorder.rabbitmq import RabbitMq, rabbitmq, until
 
 from ackfsm import tables
+from ackfsm.driving.live.brokers import RabbitMq
 from ackfsm.driving.live.clients.client import (
     Answer,
     Client,
@@ -30,8 +30,10 @@ from ackfsm.driving.live.clients.client import (
 )
 from ackfsm.driving.live.clients.modes import all_driven, driven
 from ackfsm.driving.live.clients.worker import LIBRARIES
+from ackfsm.driving.live.processes import until
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode, Consumption, InputError
+from model_tests.support.brokers import running
 from model_tests.support.commands import environment
 from model_tests.support.recorder.judged import Judged, events, judged, shape
 
@@ -41,8 +43,8 @@ INDIVIDUAL, TRANSACTED = AckMode.INDIVIDUAL_ACKNOWLEDGE, AckMode.SESSION_TRANSAC
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RabbitMq]:
     """One for all tests; each has queues of its own."""
-    with rabbitmq() as running:
-        yield running
+    with running(RabbitMq) as started:
+        yield started
 
 
 class Run:
@@ -61,14 +63,14 @@ class Run:
 
     def declare(self) -> int:
         """Make the queue; return how many messages are in it."""
-        with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", self.broker.port)) as connection:
+        with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", self.broker.ports["amqp"])) as connection:
             found = connection.channel().queue_declare(self.queue, durable=True)
             return int(found.method.message_count)
 
     def client(self, name: str, *sessions: str, **settings: object) -> Client:
         """A client with these sessions."""
         client = self._open.enter_context(Client(name, python_worker(self.kind), self.log))
-        port = self.broker.stomp if self.pair.protocol == "stomp" else self.broker.port
+        port = self.broker.ports[self.pair.protocol]
         opened = client.call(
             "open",
             within=60,
