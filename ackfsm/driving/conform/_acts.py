@@ -44,7 +44,7 @@ def _send(run: Run, act: Act) -> None:
 
 
 def _resend(run: Run, act: Act) -> None:
-    if act.message in run.sent_ids():
+    if act.message in run.sent_ids() and not run.transacted:  # in the model a second copy is in no transaction
         run.send(_strike(act), again=act.message)
 
 

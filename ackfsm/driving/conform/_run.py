@@ -81,6 +81,8 @@ class _Client:
         self.transaction: str | None = None
         self.may_be_gone = False
         self.link_lost = False
+        self.must_roll_back = False
+        """Its listener threw in the transaction, so that the message comes again only if that is rolled back."""
 
     def give_back(self) -> None:
         """Its unacknowledged messages come again."""
@@ -365,6 +367,8 @@ class Run:
             self.rollback(client)
 
     def commit(self, client: _Client, strike: Strike | None = None) -> None:
+        if client.must_roll_back:
+            self.rollback(client)
         if client.transaction is None:
             return
         name = client.transaction
@@ -387,6 +391,7 @@ class Run:
         if client.transaction is None:
             return
         name, client.transaction = client.transaction, None
+        client.must_roll_back = False
         self.recorder.add(client.name, Event.ROLLBACK, transaction=name)
         client.held.clear()
         try:
@@ -470,6 +475,7 @@ class Run:
             client.name, Event.FAILED, delivery.message, error="the listener threw", transaction=client.transaction
         )
         self.recorder.add(client.name, Event.FAULT, fault=Fault.LISTENER_EXCEPTION.value)
+        client.must_roll_back = self.transacted
         if self.configuration.listener_exception is ListenerException.NEXT_MESSAGE:
             client.held.append(delivery.message)
         elif self.configuration.listener_exception is ListenerException.REDELIVER:
