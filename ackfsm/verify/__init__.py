@@ -6,6 +6,7 @@ from ackfsm.history.lines import ParseError
 from ackfsm.history.queues import Configurations
 from ackfsm.history.read import History, read, read_header
 from ackfsm.verify.conformance.explain import Contradicted, Explanation
+from ackfsm.verify.conformance.messages import Kept
 from ackfsm.verify.conformance.timeline import Unrecorded, UnrecordedFault
 from ackfsm.verify.context.allowed import allowed
 from ackfsm.verify.counting.bins import LEVELS, MOST_GROUPS, Bins, By, Grouped, Series
@@ -36,6 +37,7 @@ __all__ = [
     "Grouped",
     "Header",
     "History",
+    "Kept",
     "ParseError",
     "Part",
     "Result",

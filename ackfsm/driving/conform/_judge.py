@@ -51,6 +51,7 @@ class Judge:
     def __init__(self, claimed: Claimed) -> None:
         """Judge by the configurations of ``claimed``."""
         self._claimed = claimed
+        self._kept = (verify.Kept(), verify.Kept())
         self._folder = tempfile.TemporaryDirectory(prefix="ackfsm-conform-")
 
     def __enter__(self) -> Self:
@@ -68,7 +69,7 @@ class Judge:
         path = Path(self._folder.name) / "history.jsonl"
         path.write_bytes(history)
         specification = self._claimed.specification
-        found = verify.examination(path, specification, lambda _: configuration, skew=0).findings
+        found = verify.examination(path, specification, lambda _: configuration, skew=0, kept=self._kept).findings
         result: Result = verify.verdict(found, specification)
         return Judgement(result.verdict, result.reasons, result.violated, history)
 

@@ -13,6 +13,7 @@ from ackfsm.driving.live.rows import Performed, TableRow, rows_performed
 from ackfsm.history.read import read
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
+from ackfsm.verify import Kept
 
 __all__ = ["Covered", "performed_in"]
 
@@ -68,10 +69,10 @@ def _named(rows: Mapping[TableRow, int]) -> Mapping[str, int]:
 
 def performed_in(histories: Iterable[bytes], configuration: Configuration, specification: Specification) -> Performed:
     """Return the rows that the messages of ``histories`` performed, each a file of format 1."""
-    total = Performed()
+    total, kept = Performed(), (Kept(), Kept())
     with tempfile.TemporaryDirectory(prefix="ackfsm-live-") as folder:
         path = Path(folder) / "history.jsonl"
         for each in histories:
             path.write_bytes(each)
-            total += rows_performed(read(path), specification, configuration)
+            total += rows_performed(read(path), specification, configuration, kept=kept)
     return total

@@ -28,7 +28,7 @@ from ackfsm.verify.conformance.life import Cut, Life, Walk
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.conformance.observer import Move, Observer, TooManyStatesError
-from ackfsm.verify.findings.examine import Asked, outcome_of
+from ackfsm.verify.findings.examine import Asked, KeptOfBoth, outcome_of
 
 __all__ = ["Frame", "Performed", "StepRows", "TableRow", "rows_performed"]
 
@@ -171,10 +171,15 @@ _IMPOSSIBLE: Final = "no run of the model explains what was recorded"
 
 
 def rows_performed(
-    history: History, specification: Specification, configuration: Configurations | Configuration, *, skew: int = 0
+    history: History,
+    specification: Specification,
+    configuration: Configurations | Configuration,
+    *,
+    skew: int = 0,
+    kept: KeptOfBoth = (None, None),
 ) -> Performed:
     """Return the rows that the messages of ``history`` performed; clocks of processes differ by ``skew`` ns at most."""
-    asked = Asked(specification=specification, configuration=configuration, skew=skew)
+    asked = Asked(specification=specification, configuration=configuration, skew=skew, kept=kept)
     total = Performed()
     for its in outcome_of(history, asked).examined.judgements:
         if its.conformance is not None:

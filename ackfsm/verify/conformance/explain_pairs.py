@@ -29,7 +29,7 @@ from ackfsm.verify.conformance.explain import (
     second_or_first,
     told_by,
 )
-from ackfsm.verify.conformance.messages import Conformance, conformance
+from ackfsm.verify.conformance.messages import Conformance, Kept, conformance
 from ackfsm.verify.conformance.pair_judge import PairJudge
 from ackfsm.verify.conformance.pairs import Why, pairs_of
 from ackfsm.verify.context.signs import AT_REST, DELIVERED_SOMEHOW
@@ -56,6 +56,7 @@ class PairExplainer(Cases):
         specification: Specification,
         configuration: Configuration,
         halved: Halved | None = None,
+        kept: Kept | None = None,
     ) -> None:
         """``halved`` are transactions that no pair tells of, and that no run of the model has."""
         self._around = specification.recording.around
@@ -63,7 +64,9 @@ class PairExplainer(Cases):
         self._anomalies = counted.anomalies
         self._pairs = pairs_of(counted.events, of_messages, configuration, counted.anomalies, doubted)
         recorded = of_messages.recorded.of_pairs(self._pairs.first, self._pairs.second)
-        decided = conformance(recorded, PairJudge(specification, configuration, counted.events, self._pairs.urgent))
+        decided = conformance(
+            recorded, PairJudge(specification, configuration, counted.events, self._pairs.urgent, kept)
+        )
         super().__init__(decided, counted, decided.contradicted(), decided.undecided())
         self._decided = np.setdiff1d(np.arange(len(self._pairs)), self.open)
         stops = self._stops()

@@ -194,7 +194,33 @@ def names_of_each(life: Life) -> tuple[Counter[str], ...]:
     return tuple(Counter(each.sign.name for each in life.heard if not of or each.sign.of & of) for of in whose)
 
 
+_MOST_KEPT: Final = 20_000
+"""States that are kept from one history to the next."""
 _ALONE: Final = MappingProxyType({Fact.SENT_PLAINLY: Side.PRODUCER, Fact.CONSUMED_PLAINLY: Side.CONSUMER})
+
+
+class Kept:
+    """Networks with the states that were met, and their observers, for one history after the other."""
+
+    def __init__(self) -> None:
+        self.networks: dict[tuple[Configuration, int], States] = {}
+        self.observers: dict[tuple[Configuration, int, Hearing], Observer] = {}
+
+    @property
+    def states(self) -> int:
+        """How many states were met."""
+        return sum(map(len, self.networks.values()))
+
+    def clear(self) -> None:
+        """Keep nothing, to have memory for others."""
+        self.networks.clear()
+        self.observers.clear()
+
+    def begun(self) -> Kept:
+        """The same for one more history; without what would leave too few states for that."""
+        if self.states > _MOST_KEPT:
+            self.clear()
+        return self
 
 
 class Judge:
@@ -206,9 +232,14 @@ class Judge:
     most_consumers, whom = 4, "one message"
     """More consumers in one life make a network that no search ends in."""
 
-    def __init__(self, specification: Specification, configuration: Configuration, events: Events) -> None:
+    def __init__(
+        self, specification: Specification, configuration: Configuration, events: Events, kept: Kept | None = None
+    ) -> None:
+        """Judge with what was ``kept`` of histories before."""
         self._specification = specification
         self._configuration = configuration
+        self._kept = Kept() if kept is None else kept.begun()
+        self._met = self._kept.states
         self._recording = specification.recording
         self._events = events
         rows = self._recording.signs.values()
@@ -222,19 +253,16 @@ class Judge:
         self._forgotten = 0
         self.searches = 0
         """How many times a life was held to a network."""
-        self._networks: dict[tuple[Configuration, int], States] = {}
-        self._observers: dict[tuple[Configuration, int, Hearing], Observer] = {}
 
     @property
     def states(self) -> int:
-        """How many states of networks were met."""
-        return self._forgotten + sum(len(states) for states in self._networks.values())
+        """How many states of networks were met, beside those that were kept."""
+        return self._forgotten + self._kept.states - self._met
 
     def forget(self) -> None:
         """Keep no network, to have memory for others."""
-        self._forgotten = self.states
-        self._networks.clear()
-        self._observers.clear()
+        self._forgotten, self._met = self.states, 0
+        self._kept.clear()
 
     def turn(self, lived: Lived) -> tuple[int, ...]:
         """Lives are decided in this order."""
@@ -349,13 +377,13 @@ class Judge:
         if Facts.BESIDE in lived.facts and consumers < self.most_consumers:
             consumers += 1
         key = configuration, consumers, hearing
-        if key not in self._observers:
-            network = self._networks.get(key[:2])
+        if key not in self._kept.observers:
+            network = self._kept.networks.get(key[:2])
             if network is None:
                 messages = max(1, len(hearing.unheard) - 1)
-                network = self._networks[key[:2]] = States(self._specification, configuration, consumers, messages)
-            self._observers[key] = Observer(network, self._specification, hearing)
-        return self._observers[key]
+                network = self._kept.networks[key[:2]] = States(self._specification, configuration, consumers, messages)
+            self._kept.observers[key] = Observer(network, self._specification, hearing)
+        return self._kept.observers[key]
 
     def heard(self, lived: Lived, configuration: Configuration) -> Hearing:
         """How the signs of ``lived`` are heard."""

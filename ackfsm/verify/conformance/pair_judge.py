@@ -12,7 +12,7 @@ from ackfsm.tables.names import Condition
 from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life
 from ackfsm.verify.conformance.lives import Facts, Lived
-from ackfsm.verify.conformance.messages import Judge, names_of_each
+from ackfsm.verify.conformance.messages import Judge, Kept, names_of_each
 from ackfsm.verify.conformance.observer import Hearing, Observer, TooManyStatesError
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Sign
@@ -34,9 +34,16 @@ class PairJudge(Judge):
     explaining = frozenset()
     most_consumers, whom = 3, "two messages"
 
-    def __init__(self, specification: Specification, configuration: Configuration, events: Index, urgent: int) -> None:
+    def __init__(
+        self,
+        specification: Specification,
+        configuration: Configuration,
+        events: Index,
+        urgent: int,
+        kept: Kept | None = None,
+    ) -> None:
         """The first ``urgent`` pairs leave some states of the limit to the others."""
-        super().__init__(specification, configuration, events)
+        super().__init__(specification, configuration, events, kept)
         self._urgent = urgent
 
     def turn(self, lived: Lived) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypedDict, Unpack
+from typing import TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +28,7 @@ from ackfsm.terms import Anomaly, Configuration, Destination, Fault, ListenerExc
 from ackfsm.verify.conformance.explain import AnomalyCounts, Explained, Explainer, Explanation
 from ackfsm.verify.conformance.explain_pairs import PairExplainer
 from ackfsm.verify.conformance.lives import Recorded
-from ackfsm.verify.conformance.messages import Conformance, Judge, conformance, in_mode
+from ackfsm.verify.conformance.messages import Conformance, Judge, Kept, conformance, in_mode
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.conformance.unrecorded import assumption_of
 from ackfsm.verify.conformance.unshown import matters_to_the_model, may_be_runs
@@ -60,6 +60,10 @@ __all__ = ["Asked", "Examined", "How", "Outcome", "examine", "examined", "outcom
 _NOTHING: Ints = np.empty(0, np.int64)
 
 
+KeptOfBoth: TypeAlias = tuple[Kept | None, Kept | None]
+"""What is kept of the networks of one message, and of those of two."""
+
+
 class How(TypedDict, total=False):
     """How a history is examined, as :class:`Asked` says."""
 
@@ -68,6 +72,7 @@ class How(TypedDict, total=False):
     hold: bool
     assumed: Collection[Fault]
     unshown: Collection[str] | None
+    kept: KeptOfBoth
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +89,7 @@ class Asked:
         assumed: the faults that may have happened although nobody recorded them.
         unshown: what the source of the history cannot show; ``None``: what its header says.
         binned: whether what went on is counted over time, too.
+        kept: networks of one message, and of two, from histories that were asked before.
     """
 
     specification: Specification
@@ -94,6 +100,7 @@ class Asked:
     assumed: Collection[Fault] = ()
     unshown: Collection[str] | None = None
     binned: bool = False
+    kept: KeptOfBoth = (None, None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -289,7 +296,8 @@ def _held(this: _Examination, doubted: Ints) -> _Model | None:
         between = of_messages | {name: this.counts[name].codes for name in _OF_PAIRS}
         counted = dataclasses.replace(counted, anomalies=between)
         halved = _halved(this, configuration, held)
-        pairs = PairExplainer(held, counted, doubted, this.specification, configuration, halved)
+        kept = this.whole.asked.kept[1]
+        pairs = PairExplainer(held, counted, doubted, this.specification, configuration, halved, kept)
         explanation, explained = pairs.explained(explanation, explained)
     return _Model(
         conformance=held,
@@ -472,7 +480,7 @@ def _conformance(this: _Examination, configuration: Configuration) -> Conformanc
     signs = Signs.of(this.specification, configuration)
     recorded = Recorded.of_messages(this.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
     recorded = recorded.only(this.share.messages)
-    return conformance(recorded, Judge(this.specification, configuration, this.events))
+    return conformance(recorded, Judge(this.specification, configuration, this.events, whole.asked.kept[0]))
 
 
 _OF_PAIRS = (Anomaly.REORDER, Anomaly.TORN_TRANSACTION)
