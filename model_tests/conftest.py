@@ -16,6 +16,7 @@ from hypothesis import is_hypothesis_test, settings
 from hypothesis.internal.conjecture import engine
 
 from ackfsm.checking import explore
+from model_tests.support.compiled_once import compiling_in_turn
 from model_tests.support.tables import read_once
 from model_tests.support.whole import WHOLE
 
@@ -123,6 +124,16 @@ def no_waste() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("COLUMNS", raising=False)
         read_once(patch)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The workers of one run compile each function once."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    with compiling_in_turn(tmp_path_factory.getbasetemp().parent / "compiling"):
         yield
 
 

@@ -285,7 +285,7 @@ def test_solace_keeps_non_persistent_messages_as_it_keeps_persistent_ones() -> N
     modes = [{"delivery_mode": mode} for mode in ("PERSISTENT", "NON_PERSISTENT", "DIRECT")]
     keys = [Slicer(compose(shipped(), shipped().configure("solace", mode), limits)).slice().key for mode in modes]
     assert keys[0] == keys[1] != keys[2]
-    assert LOSS not in reached(modes[1], profile="solace")
+    assert LOSS not in reached(modes[1], profile="solace", messages=limits.messages)
 
 
 @pytest.mark.parametrize("profile", ["artemis", "qpid-jms"])

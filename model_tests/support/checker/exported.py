@@ -13,9 +13,9 @@ from ackfsm.checking import explore
 from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import AckMode, AttemptsExhausted, Configuration, DeliveryMode, Fault
 from model_tests.support.tables import actions, shipped, values
-from model_tests.support.whole import WHOLE
+from model_tests.support.whole import WHOLE, in_turn
 
-__all__ = ["ALL", "COVERING", "FEW", "NAMES", "Found", "System", "found", "shapes", "system"]
+__all__ = ["ALL", "COVERING", "FEW", "NAMES", "Found", "System", "found", "searched_by", "shapes", "system"]
 
 DRAWN = 36
 """Each acknowledgement mode once with each delivery mode."""
@@ -181,6 +181,13 @@ COVERING = (5, 12, 15, 16, 21, 23, 26, 34, 37, 39, 42, 44, 45, 50, 51, 56, 57, 6
 FEW: Sequence[int] = ALL if WHOLE else COVERING
 """What other searches go through in the suite: these have every machine, event, participant, fault, bound and anomaly
 that all have (:func:`shapes`)."""
+
+_SEARCHES = ("JSON", "Spin", "TLC")
+
+
+def searched_by(name: str) -> list[int]:
+    """The numbers of the systems that this search of an export goes through: they take turns but before a release."""
+    return [number for search, number in in_turn(_SEARCHES, FEW, 1) if search == name]
 
 
 _ENDS: tuple[dict[str, object], ...] = (
