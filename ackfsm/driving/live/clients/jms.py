@@ -110,7 +110,7 @@ class JmsLibrary:
         return specification.given(self.profile, aliases)
 
 
-_PYTHON_ONLY: Final = {"name", "protocol", "profile", "jars", "properties", "cannot_show", "asynchronous"}
+_PYTHON_ONLY: Final = {"name", "protocol", "profile", "jars", "properties", "cannot_show"}
 
 
 def _recorder() -> Path:

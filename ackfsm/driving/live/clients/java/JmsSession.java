@@ -109,6 +109,10 @@ final class JmsSession {
     }
 
     private Map<String, Object> sent(Map<String, Object> command) throws JMSException {
+        boolean asynchronous = is(command, "asynchronous");
+        if (asynchronous && Boolean.FALSE.equals(worker.client.get("asynchronous"))) {
+            throw new Worker.Failure("refused", "the library has no CompletionListener");
+        }
         Destination to = destination(command);
         if (!producers.containsKey(to)) {
             producers.put(to, session.createProducer(to));
@@ -120,7 +124,7 @@ final class JmsSession {
         int priority = ((Long) command.getOrDefault("priority", PRIORITY)).intValue();
         boolean waits = worker.options.waits(mode) && !session.getTransacted();
         try {
-            if (is(command, "asynchronous")) {
+            if (asynchronous) {
                 producers.get(to).send(message, mode, priority, 0, completion(command));
                 return null;
             }
