@@ -21,11 +21,13 @@ from pika.channel import Channel
 
 from ackfsm import tables
 from ackfsm.cli._options import settings_of
+from ackfsm.driving.live.brokers.artemis import JARS
+from ackfsm.driving.live.java import compiled, jars
 from ackfsm.surveys import matrix
 from ackfsm.surveys.advice import CANNOT, UNSAID, Snippet, Snippets, snippets_of
 from ackfsm.tables import Document, Specification, read_form
 from ackfsm.terms import Configuration, InputError, Profile, SpecError
-from model_tests.support.maven import ARTEMIS, compiled, jars_of
+from model_tests.support.brokers import had
 from model_tests.support.places import SPEC
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
@@ -394,7 +396,6 @@ abstract class Snippets {{
 @pytest.mark.slow
 def test_javac_takes_what_is_for_artemis_and_qpid_jms(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("java")
-    jars = jars_of(ARTEMIS, folder)
     methods = set[str]()
     for _, snippets in (*shipped_snippets("artemis"), *shipped_snippets("qpid-jms")):
         parts = {one.where: one.text for one in snippets if one.where.startswith("Java")}
@@ -408,8 +409,8 @@ def test_javac_takes_what_is_for_artemis_and_qpid_jms(tmp_path_factory: pytest.T
     text = "\n".join(f"void m{i}() throws Exception {{\n{one}\n}}" for i, one in enumerate(sorted(methods)))
     source = folder / "Snippets.java"
     source.write_text(_JAVA.format(methods=text), encoding="utf-8")
-    (folder / "out").mkdir()
-    compiled(jars, folder / "out", [source])
+    with had():
+        compiled([source], f"{jars(JARS)}/*")
     assert len(methods) > 50
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import pika
 import pytest
 
+from ackfsm.driving.live.brokers import RabbitMq
 from model_tests import tutorials
+from model_tests.support.brokers import running
 from model_tests.support.places import PROJECT
 from model_tests.support.recorder.judged import judged
-from model_tests.support.recorder.rabbitmq import RabbitMq, rabbitmq
 from model_tests.support.tables import shipped
 
 
@@ -154,12 +155,12 @@ class _Death(Exception):  # noqa: N818 - of a process
 
 @pytest.fixture
 def broker() -> Iterator[RabbitMq]:
-    with rabbitmq() as running:
+    with running(RabbitMq) as started:
         logging.getLogger("pika").setLevel(logging.CRITICAL)
-        yield running
+        yield started
 
 
 @contextlib.contextmanager
 def _channel(broker: RabbitMq) -> Iterator[Any]:
-    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.port)) as connection:
+    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.ports["amqp"])) as connection:
         yield connection.channel()

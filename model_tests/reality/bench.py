@@ -8,12 +8,12 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
-from model_tests.reality.brokers import Broker
+from ackfsm.driving.live.brokers import LiveBroker
 from model_tests.reality.points import Side
 from model_tests.reality.relay import Bytes, Relay
 from model_tests.reality.runs import Outcome, Point, Run, rounded
 
-__all__ = ["Bench", "parameters"]
+__all__ = ["Bench", "parameters", "port_of"]
 
 Measure: TypeAlias = Callable[[Run, int], Outcome]
 """Does a run on the broker that listens at a port."""
@@ -24,6 +24,11 @@ _SHORT: Final = 0.05
 _MOST: Final = {"core": 60_000}
 _MOST_ELSEWHERE: Final = 24_000
 """Messages that a queue is filled with at most, before they are consumed: what is consumed in two or three seconds."""
+
+
+def port_of(broker: LiveBroker) -> int:
+    """Where a broker serves all protocols that are measured."""
+    return broker.ports["amqp1"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -65,7 +70,7 @@ def _sent_down(run: Run, outcome: Outcome) -> int | None:
 class Bench:
     """A broker with a client and a relay between them."""
 
-    def __init__(self, broker: Broker, relay: Relay, measure: Measure, *, seconds: float, repeats: int) -> None:
+    def __init__(self, broker: LiveBroker, relay: Relay, measure: Measure, *, seconds: float, repeats: int) -> None:
         self._broker, self._relay, self._measure = broker, relay, measure
         self._seconds, self._repeats = seconds, repeats
         self._numbers = itertools.count()
@@ -83,12 +88,12 @@ class Bench:
         found = Measured()
         for _ in range(self._repeats):
             queue = f"measured-{next(self._numbers)}"
-            self._broker.create(queue)
+            self._broker.declare(queue)
             run = point.run(queue, seconds=self._seconds)
             if point.what == "consume":
                 run = self._filled(point, run)
             before = self._relay.relayed()
-            outcome = self._measure(run, self._relay.port if relayed else self._broker.port)
+            outcome = self._measure(run, self._relay.port if relayed else port_of(self._broker))
             found.add(run, outcome, self._relay.relayed() - before)
             self._broker.remove(queue)
         return found
@@ -105,7 +110,7 @@ class Bench:
             number = min(number, 12_000)
         number += run.prefetch + run.batch
         fill = dataclasses.replace(run, what="window", window=1000, messages=number, warm_up=0, seconds=3600)
-        self._measure(fill, self._broker.port)
+        self._measure(fill, port_of(self._broker))
         return dataclasses.replace(run, messages=number - number % run.batch, warm_up=_SHORT)
 
 

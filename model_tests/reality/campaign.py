@@ -19,24 +19,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-import platformdirs
 import pytest
 
+from ackfsm.driving.live.brokers import BROKERS, LiveBroker
+from ackfsm.driving.live.brokers.artemis import JARS
+from ackfsm.driving.live.java import jars
 from model_tests.reality import pika_client
-from model_tests.reality.bench import Bench, Measure, parameters
-from model_tests.reality.brokers import Broker, artemis, broker_j, rabbit
+from model_tests.reality.bench import Bench, Measure, parameters, port_of
 from model_tests.reality.jms_client import jms_client
 from model_tests.reality.points import SIDES, Side, points
 from model_tests.reality.processes import OPTIONS
 from model_tests.reality.relay import relay
 from model_tests.reality.runs import MEASURED, rounded, written
-from model_tests.support.maven import ARTEMIS, jars_of
+from model_tests.support.brokers import had, running
 
 __all__ = ["main"]
 
 _POLICIES: Final = {os.SCHED_OTHER: "time sharing", os.SCHED_RR: "real time, round robin"}
 _PRIORITY: Final = 10
-_CACHE: Final = Path(platformdirs.user_cache_dir("ackfsm")) / "brokers"
 
 
 def main() -> int:
@@ -45,7 +45,6 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: _ended())
     if arguments.real_time:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(_PRIORITY))  # what is started inherits it
-    arguments.cache.mkdir(parents=True, exist_ok=True)
     campaign = _Campaign(arguments)
     try:
         campaign.run()
@@ -60,9 +59,6 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m model_tests.reality", description=__doc__)
     parser.add_argument("brokers", nargs="*", help=f"which: {', '.join(brokers)} (default: all)")
     parser.add_argument("--output", type=Path, default=MEASURED, help="the file of records (default: %(default)s)")
-    parser.add_argument(
-        "--cache", type=Path, default=_CACHE, help="where fetched brokers are kept (default: %(default)s)"
-    )
     parser.add_argument(
         "--data", type=Path, help="below which folder the brokers keep their data (default: that of temporary files)"
     )
@@ -106,10 +102,10 @@ class _Campaign:
     def _measure_broker(self, name: str, folder: Path) -> None:
         options = self._arguments
         with (
-            _started(name, folder, options.cache, self._machine["sync"]["median"]) as (broker, measure),
-            relay(broker.port) as line,
+            _started(name, folder, self._machine["sync"]["median"]) as (broker, measure),
+            relay(port_of(broker)) as line,
         ):
-            self._machine["versions"].append(broker.version)
+            self._machine["versions"].append(f"{broker.name} {broker.version}")
             bench = Bench(broker, line, measure, seconds=options.seconds, repeats=options.repeats)
             for side in SIDES:
                 if side.broker == name:
@@ -137,19 +133,20 @@ class _Campaign:
 
 
 @contextlib.contextmanager
-def _started(name: str, folder: Path, cache: Path, sync_time: float) -> Iterator[tuple[Broker, Measure]]:
-    """A broker and its client."""
-    if name == "rabbitmq":
-        with rabbit() as broker:
+def _started(name: str, folder: Path, sync_time: float) -> Iterator[tuple[LiveBroker, Measure]]:
+    """A broker and its client.
+
+    Artemis syncs by a timer, every 3.3 ms by default.  As ``artemis create`` does, it is set to the time of a sync.
+    """
+    settings = {"journal-buffer-timeout": str(int(sync_time * 1e9))} if name == "artemis" else None
+    with running(BROKERS[name], settings, below=folder, jvm=OPTIONS) as broker:
+        if name == "rabbitmq":
             yield broker, pika_client.measure
-        return
-    jars = jars_of(ARTEMIS, cache)  # which holds the clients of both
-    mine, clients = folder / "broker", folder / "client"
-    mine.mkdir()
-    clients.mkdir()
-    starting = artemis(jars, mine, sync_time) if name == "artemis" else broker_j(cache, mine)
-    with starting as broker, jms_client(jars, clients) as client:
-        yield broker, client.measure
+            return
+        with had():
+            classes = jars(JARS)  # which holds the clients of both
+        with jms_client(classes, folder) as client:
+            yield broker, client.measure
 
 
 def _machine(data: Path | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Programs for the JVM that are started, asked by lines, and ended with all that they started."""
+"""A program for the JVM that is asked by lines, and ended with all that it started."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
-from model_tests.support.maven import compiled
+from ackfsm.driving.live.java import compiled
 
-__all__ = ["OPTIONS", "Jvm", "begun", "jvm"]
+__all__ = ["OPTIONS", "Jvm", "jvm"]
 
 OPTIONS: Final = ("-Xms768m", "-Xmx768m", "-XX:MaxDirectMemorySize=256m", "-XX:TieredStopAtLevel=1")
 """Of every JVM.  The first compiler alone, since what the second does in the background would be measured too."""
@@ -27,47 +27,34 @@ class Jvm:
     def ask(self, line: str) -> str:
         """Its answer."""
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
-        return self.answer()
-
-    def answer(self) -> str:
-        """The next line that it writes."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
+        answer = self._process.stdout.readline()
+        if not answer:
             raise RuntimeError(f"a JVM has ended; its last words: {self._log.read_text()[-2000:]}")
-        return line.strip()
+        return answer.strip()
 
 
 @contextlib.contextmanager
-def jvm(jars: Path, folder: Path, source: Path, *arguments: str) -> Iterator[Jvm]:
+def jvm(jars: Path, folder: Path, source: Path) -> Iterator[Jvm]:
     """The program of ``source``, compiled against ``jars``, which keeps its log in ``folder``, until it is left."""
-    classes = compiled(jars, folder, [source])
     logging = folder / "log4j2.properties"
     logging.write_text("rootLogger.level = off\n", encoding="utf-8")
-    command = [f"-Dlog4j2.configurationFile={logging.as_uri()}", "-cp", classes, source.stem, *arguments]
+    options = [*OPTIONS, f"-Dlog4j2.configurationFile={logging.as_uri()}", "-cp", compiled([source], f"{jars}/*")]
     log = folder / f"{source.stem}.log"
-    with log.open("w") as errors, begun(command, folder, errors) as process:
-        yield Jvm(process, log)
-
-
-@contextlib.contextmanager
-def begun(
-    command: list[str], folder: Path, errors: IO[str], output: IO[str] | int = subprocess.PIPE
-) -> Iterator[subprocess.Popen[str]]:
-    """A JVM with ``command``, in a group of its own, which is killed in the end."""
-    process = subprocess.Popen(
-        ["java", *OPTIONS, *command],  # noqa: S607 - the one on the path, as its javac
-        stdin=subprocess.PIPE,
-        stdout=output,
-        stderr=errors,
-        text=True,
-        cwd=folder,
-        start_new_session=True,
-    )
+    with log.open("w") as errors:
+        process = subprocess.Popen(
+            ["java", *options, source.stem],  # noqa: S607 - the one on the path, as its javac
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=folder,
+            start_new_session=True,
+        )
     try:
-        yield process
+        yield Jvm(process, log)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -18,15 +18,17 @@ import pytest
 from proton.handlers import MessagingHandler, Reject, Release
 from proton.reactor import AtMostOnce
 
+from ackfsm.driving.live.brokers import RabbitMq
+from ackfsm.driving.live.processes import until
 from ackfsm.recorder import Recorder, RecordingError
 from ackfsm.recorder import aio_pika as recorded_aio_pika
 from ackfsm.recorder import pika as recorded_pika
 from ackfsm.recorder import proton as recorded_proton
 from ackfsm.recorder import stomp as recorded_stomp
+from model_tests.support.brokers import running
 from model_tests.support.commands import ended
 from model_tests.support.places import PROJECT
 from model_tests.support.recorder.judged import events, judged, shape
-from model_tests.support.recorder.rabbitmq import RabbitMq, rabbitmq, until
 from model_tests.support.recorder.reference import Reference
 from model_tests.support.recorder.side_by_side import CONFIG, SideBySide
 from model_tests.support.recorder.small_runs import (
@@ -42,10 +44,10 @@ from model_tests.support.recorder.small_runs import (
 @pytest.fixture(scope="session")
 def broker() -> Iterator[RabbitMq]:
     """One for all tests; each has a queue of its own."""
-    with rabbitmq() as running:
+    with running(RabbitMq) as started:
         for client in ("pika", "aio_pika", "aiormq", "stomp.py"):
             logging.getLogger(client).setLevel(logging.CRITICAL)
-        yield running
+        yield started
 
 
 @pytest.fixture
@@ -105,7 +107,7 @@ def test_the_other_clients_are_recorded_as_by_hand(broker: RabbitMq, tmp_path: P
 
 
 def _connection(broker: RabbitMq) -> Any:
-    return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.port))
+    return pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.ports["amqp"]))
 
 
 @contextlib.contextmanager
@@ -227,7 +229,9 @@ def test_what_is_worked_on_at_once_is_a_session_each(broker: RabbitMq, recorder:
 
 
 async def _five_at_once(broker: RabbitMq, recorder: Recorder) -> None:
-    connection = recorded_aio_pika.recorded(await aio_pika.connect(f"amqp://127.0.0.1:{broker.port}"), recorder)
+    connection = recorded_aio_pika.recorded(
+        await aio_pika.connect(f"amqp://127.0.0.1:{broker.ports['amqp']}"), recorder
+    )
     working, all_work, done = 0, asyncio.Event(), asyncio.Event()
 
     async def work(message: Any) -> None:
@@ -295,7 +299,7 @@ class _Handler(MessagingHandler):
 
     def __init__(self, broker: RabbitMq, queue: str, *messages: str, auto_accept: bool = True, **options: Any) -> None:
         super().__init__(auto_accept=auto_accept)
-        self._url, self._address = f"amqp://guest:guest@127.0.0.1:{broker.port}", f"/amq/queue/{queue}"
+        self._url, self._address = f"amqp://guest:guest@127.0.0.1:{broker.ports['amqp']}", f"/amq/queue/{queue}"
         self._messages, self._options = list(messages), options
         self.open = len(messages)
 
@@ -504,7 +508,7 @@ EXAMPLES = sorted((PROJECT / "docs" / "examples").glob("recorded_*.py"), key=lam
 def test_the_examples_of_the_documents_make_valid_histories(broker: RabbitMq, path: Path, example: Path) -> None:
     with _channel(broker) as channel:
         channel.queue_declare("amqp-orders", durable=True)
-    port = broker.stomp if example.stem == "recorded_stomp" else broker.port
+    port = broker.ports["stomp" if example.stem == "recorded_stomp" else "amqp"]
     done = ended(str(example), str(path), str(port), program=[sys.executable])
     assert (done.code, done.err) == (0, "")
     found = judged(path)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from model_tests.support.maven import ARTEMIS, jars_of
+from ackfsm.driving.live import java
+from ackfsm.driving.live.brokers import Artemis
+from ackfsm.driving.live.brokers.artemis import JARS
+from model_tests.support.brokers import had, running
 from model_tests.support.places import PROJECT
-from model_tests.support.recorder.jms import broker_xml, java
 from model_tests.support.recorder.judged import events, judged
-from model_tests.support.recorder.rabbitmq import free_ports
 
 FACTORY = PROJECT / "docs" / "java" / "RecordingConnectionFactory.java"
 SCENARIOS = PROJECT / "model_tests" / "support" / "recorder" / "java" / "Scenarios.java"
@@ -22,16 +24,21 @@ QUEUES = ["client", "listener", "transacted", "individual", "forwarded", "comple
 def histories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the histories that the scenarios have written."""
     folder = tmp_path_factory.mktemp("jms")
-    jars = jars_of(ARTEMIS, folder)
-    (port,) = free_ports(1)
-    java(
-        jars,
-        folder,
-        [FACTORY, SCENARIOS],
-        str(broker_xml(folder, port, QUEUES)),
-        f"tcp://127.0.0.1:{port}",
-        str(folder),
-    )
+    logging = folder / "log4j2.properties"
+    logging.write_text("rootLogger.level = off\n", encoding="utf-8")
+    with running(Artemis, {"journal-file-size": "1M"}) as broker, (folder / "errors").open("w+") as errors:
+        with had():
+            classes = java.compiled([FACTORY, SCENARIOS], f"{java.jars(JARS)}/*")
+        for queue in QUEUES:
+            broker.declare(queue)
+        options = [*java.OPTIONS, f"-Dlog4j2.configurationFile={logging.as_uri()}", "-cp", classes]
+        command = ["java", *options, "Scenarios", f"tcp://127.0.0.1:{broker.ports['core']}", str(folder)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as scenarios:
+            assert scenarios.stdout is not None
+            if scenarios.stdout.readline():
+                broker.kill()
+        errors.seek(0)
+        assert scenarios.returncode == 0, errors.read()
     return folder
 
 

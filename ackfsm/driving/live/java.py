@@ -15,7 +15,7 @@ from typing import Final
 
 import platformdirs
 
-from ackfsm.terms import InputError
+from ackfsm.terms import HostError, InputError
 
 __all__ = ["OPTIONS", "UnavailableError", "compiled", "jars", "lacks"]
 
@@ -57,18 +57,18 @@ def jars(coordinates: str) -> Path:
     return kept
 
 
-def compiled(sources: Sequence[Path], path: Sequence[Path]) -> str:
-    """Compile ``sources`` against the jars in the folders of ``path``; the class path to run them with."""
-    classes = [f"{folder}/*" for folder in path]
-    digest = hashlib.sha256("\n".join([*classes, *(file.read_text(encoding="utf-8") for file in sources)]).encode())
+def compiled(sources: Sequence[Path], *path: str) -> str:
+    """Compile ``sources`` against ``path``; the class path to run them with."""
+    digest = hashlib.sha256("\n".join([*path, *(file.read_text(encoding="utf-8") for file in sources)]).encode())
     kept = _cache() / f"classes-{digest.hexdigest()[:16]}"
     if not kept.exists():
         if lack := lacks():
             raise UnavailableError(lack)
         with _made(kept) as folder:
-            command = ["javac", "-Xlint:all", "-Werror", "-proc:none", "-cp", ":".join(classes), "-d", str(folder)]
-            _run([*command, *map(str, sources)], folder, _COMPILING, f"{sources[-1].name} cannot be compiled")
-    return ":".join([*classes, str(kept)])
+            command = ["javac", "-Xlint:all", "-Werror", "-proc:none", "-cp", ":".join(path), "-d", str(folder)]
+            if failure := _failure([*command, *map(str, sources)], folder, _COMPILING):
+                raise HostError(f"{sources[-1].name} cannot be compiled: {failure}")
+    return ":".join([*path, str(kept)])
 
 
 def _cache() -> Path:
@@ -83,7 +83,8 @@ def _kept(coordinates: str) -> Path:
 def _fetch(coordinates: str, folder: Path) -> None:
     """Put the jars into ``folder``."""
     command = ["mvn", "-q", "-B", "-ntp", "-U", _COPY, f"-Dartifact={coordinates}", f"-DoutputDirectory={folder}"]
-    _run(command, folder, _FETCHING, f"{coordinates} cannot be had of Maven Central; try again when it can be reached")
+    if failure := _failure(command, folder, _FETCHING):
+        raise UnavailableError(f"{coordinates} cannot be had of Maven Central; reach it, and try again: {failure}")
     for archive in folder.glob("*.tar.gz"):
         with tarfile.open(archive) as members:
             for member in members:
@@ -105,10 +106,12 @@ def _made(kept: Path) -> Iterator[Path]:
             full.rename(kept)
 
 
-def _run(command: list[str], folder: Path, seconds: int, failure: str) -> None:
+def _failure(command: list[str], folder: Path, seconds: int) -> str:
+    """What a command says that fails; empty if it does not fail."""
     try:
-        done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=folder, timeout=seconds)
+        done = subprocess.run(  # noqa: S603 - Maven and javac, as found on the path
+            command, check=False, capture_output=True, text=True, cwd=folder, timeout=seconds
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise UnavailableError(f"{failure}: {error}") from error
-    if done.returncode:
-        raise UnavailableError(f"{failure}: {(done.stdout + done.stderr)[-500:]}")
+        return str(error)
+    return (done.stdout + done.stderr)[-500:].strip() or "it says nothing" if done.returncode else ""

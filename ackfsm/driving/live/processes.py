@@ -36,7 +36,7 @@ class Group:
     def __init__(self, command: Sequence[str], folder: Path, log: Path, environment: Mapping[str, str]) -> None:
         self._log = log
         with log.open("ab") as output:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # noqa: S603 - a broker, or a client of one
                 [_SHELL, "-c", _BEGUN, _SHELL, *command],
                 stdin=subprocess.PIPE,
                 stdout=output,
@@ -45,7 +45,7 @@ class Group:
                 cwd=folder,
                 start_new_session=True,
             )
-        self._guardian = subprocess.Popen(
+        self._guardian = subprocess.Popen(  # noqa: S603 - the shell
             [_SHELL, "-c", _GUARDIAN, _SHELL, str(self._process.pid)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
@@ -65,19 +65,19 @@ class Group:
         """The end of the program's output."""
         return self._log.read_text(encoding="utf-8", errors="replace")[-_LAST_WORDS:]
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         """Send a signal to every process of the group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)
 
     def end(self, number: signal.Signals, patience: float) -> None:
         """Send a signal, and wait until the program has ended; what is left of the group then is killed."""
-        self.signal(number)
-        self.signal(signal.SIGCONT)
+        self.send(number)
+        self.send(signal.SIGCONT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(patience)
         ended = not self.runs
-        self.signal(signal.SIGKILL)
+        self.send(signal.SIGKILL)
         self._process.wait()
         _told(self._guardian)
         self._guardian.wait()

@@ -12,9 +12,10 @@ from typing import Any, Final
 import pika
 from pika.exceptions import AMQPError
 
+from ackfsm.driving.live.brokers import RabbitMq
+from ackfsm.driving.live.processes import until
 from ackfsm.recorder import Recorder
 from ackfsm.recorder.pika import recorded
-from model_tests.support.recorder.rabbitmq import RabbitMq, until
 from model_tests.support.recorder.reference import Reference
 
 __all__ = ["CONFIG", "SideBySide"]
@@ -82,7 +83,7 @@ class SideBySide:
             raise
 
     def _connection(self, recorder: Recorder) -> Any:
-        parameters = pika.ConnectionParameters("127.0.0.1", self._broker.port, heartbeat=0)
+        parameters = pika.ConnectionParameters("127.0.0.1", self._broker.ports["amqp"], heartbeat=0)
         while True:
             self._up.wait(60)
             with contextlib.suppress(AMQPError, OSError):

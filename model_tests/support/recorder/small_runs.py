@@ -13,11 +13,12 @@ from proton.handlers import MessagingHandler
 from proton.reactor import Container
 from proton.utils import BlockingConnection
 
+from ackfsm.driving.live.brokers import RabbitMq
+from ackfsm.driving.live.processes import until
 from ackfsm.recorder import Recorder
 from ackfsm.recorder import aio_pika as recorded_aio_pika
 from ackfsm.recorder import proton as recorded_proton
 from ackfsm.recorder import stomp as recorded_stomp
-from model_tests.support.recorder.rabbitmq import RabbitMq, until
 
 __all__ = [
     "MESSAGES",
@@ -42,7 +43,9 @@ def given_back(message: str) -> bool:
 
 async def aio_pika_run(broker: RabbitMq, name: str, hand: Hand, recorder: Recorder) -> None:
     """Publish with confirms; consume by an iterator, and the rest by a callback."""
-    connection = recorded_aio_pika.recorded(await aio_pika.connect(f"amqp://127.0.0.1:{broker.port}"), recorder)
+    connection = recorded_aio_pika.recorded(
+        await aio_pika.connect(f"amqp://127.0.0.1:{broker.ports['amqp']}"), recorder
+    )
     async with connection, connection.channel() as channel:
         declared = await channel.declare_queue(name, durable=True)
         for number in range(MESSAGES):
@@ -75,7 +78,9 @@ async def _handled(message: Any, name: str, hand: Hand) -> int:
 def proton_run(broker: RabbitMq, name: str, hand: Hand, recorder: Recorder) -> None:
     """Send and receive over AMQP 1.0, each call blocking."""
     connection = recorded_proton.recorded(
-        BlockingConnection(f"amqp://guest:guest@127.0.0.1:{broker.port}", timeout=_PATIENCE, allowed_mechs="PLAIN"),
+        BlockingConnection(
+            f"amqp://guest:guest@127.0.0.1:{broker.ports['amqp']}", timeout=_PATIENCE, allowed_mechs="PLAIN"
+        ),
         recorder,
         queue_of=lambda address: address.removeprefix("/amq/queue/"),
         redelivered=lambda message: not message.first_acquirer,
@@ -108,7 +113,7 @@ class _Worker(MessagingHandler):
 
     def __init__(self, broker: RabbitMq, name: str, hand: Hand) -> None:
         super().__init__(prefetch=0, auto_accept=False)
-        self._url, self._name, self._hand = f"amqp://guest:guest@127.0.0.1:{broker.port}", name, hand
+        self._url, self._name, self._hand = f"amqp://guest:guest@127.0.0.1:{broker.ports['amqp']}", name, hand
         self._sent = self._confirmed = 0
         self._left = MESSAGES
 
@@ -200,7 +205,7 @@ class _Receipts(stomp.ConnectionListener):  # type: ignore[misc]
 def stomp_run(broker: RabbitMq, name: str, hand: Hand, recorder: Recorder) -> None:
     """Send with receipts; a listener acknowledges one by one."""
     connection = recorded_stomp.recorded(
-        stomp.Connection12([("127.0.0.1", broker.stomp)], vhost="/"), recorder, id_header="order"
+        stomp.Connection12([("127.0.0.1", broker.ports["stomp"])], vhost="/"), recorder, id_header="order"
     )
     receipts, listener = _Receipts(name, hand), _Listener(connection, name, hand)
     connection.set_listener("receipts", receipts)

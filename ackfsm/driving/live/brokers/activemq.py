@@ -13,6 +13,7 @@ __all__ = ["JARS", "ActiveMq"]
 
 JARS: Final = Path("/usr/share/activemq/lib")
 """The broker and its own client."""
+_LOGGER: Final = Path("/usr/share/java/slf4j-simple.jar")
 _BROKER: Final = JARS / "activemq-broker.jar"
 
 
@@ -44,7 +45,7 @@ class ActiveMq(LiveBroker):
         return _BROKER.resolve().stem.rpartition("-")[2]
 
     def _command(self) -> Sequence[str]:
-        classes = java.compiled([program("Asked.java"), program("ActiveMqServer.java")], [JARS])
+        classes = java.compiled([program("Asked.java"), program("ActiveMqServer.java")], f"{JARS}/*", str(_LOGGER))
         ports = map(str, (*self.ports.values(), *self._more_ports))
         words = [f"{name}={value}" for name, value in self.vendor_settings.items()]
         return ["java", *self._jvm, "-cp", classes, "ActiveMqServer", str(self.folder / "kahadb"), *ports, *words]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
 
@@ -47,7 +46,7 @@ class Artemis(LiveBroker):
         return JARS.split(":")[2]
 
     def _command(self) -> Sequence[str]:
-        classes = java.compiled([program("Asked.java"), program("ArtemisServer.java")], [java.jars(JARS)])
+        classes = java.compiled([program("Asked.java"), program("ArtemisServer.java")], f"{java.jars(JARS)}/*")
         configuration = self.folder / "broker.xml"
         configuration.write_text(self._configuration(), encoding="utf-8")
         logging = self.folder / "log4j2.properties"
@@ -68,7 +67,6 @@ class Artemis(LiveBroker):
   {self._elements(_OF_ADDRESSES)}
   <auto-delete-queues>false</auto-delete-queues><auto-delete-addresses>false</auto-delete-addresses>
  </address-setting></address-settings>
- <addresses><address name="{self.dead_letters}"><anycast><queue name="{self.dead_letters}"/></anycast></address></addresses>
 </core></configuration>
 """
 

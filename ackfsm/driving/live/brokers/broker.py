@@ -17,12 +17,12 @@ from ackfsm.driving.live import java
 from ackfsm.driving.live.processes import Group, free_ports, listens, until
 from ackfsm.terms import HostError, InputError
 
-__all__ = ["Depth", "LiveBroker", "program"]
+__all__ = ["ANSWERS", "Depth", "LiveBroker", "program"]
 
 _STARTS: Final = 120.0
 """Seconds: on a busy machine a JVM that starts in two may take twenty."""
 _STOPS: Final = 30.0
-_ANSWERS: Final = 15.0
+ANSWERS: Final = 15.0
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -38,7 +38,7 @@ class LiveBroker(abc.ABC):
     """A broker that keeps all its files in ``folder`` and serves clients of this machine alone.
 
     ``settings`` are by the vendor's names, as a profile of the tables has them, and of those that ``SETTINGS`` lists.
-    What ``environment`` adds reaches the broker's processes.  A block ``with`` starts the broker, and kills it at the end.
+    What ``environment`` adds reaches the broker's processes.  A block ``with`` starts the broker, and kills it at last.
     """
 
     name: ClassVar[str]
@@ -49,6 +49,8 @@ class LiveBroker(abc.ABC):
     KINDS: ClassVar[Sequence[str]] = ("", "topic")
     """Of destinations that can be declared; the first is the default."""
     SETTINGS: ClassVar[Sequence[str]]
+    LIMIT: ClassVar[tuple[str, int]] = ("", 0)
+    """The vendor's limit of deliveries, if the tables do not translate it, and how many attempts there are more."""
     PORTS: ClassVar[Sequence[str]]
     """The protocols that are served at each port."""
     MORE_PORTS: ClassVar[int] = 1
@@ -107,6 +109,7 @@ class LiveBroker(abc.ABC):
         if not group.runs:
             self.kill()
             raise HostError(f"{self.name} ended as it started: {group.last_words}")
+        self._declare(self.dead_letters, "")
 
     def stop(self) -> None:
         """Shut the broker down as its vendor does, and wait for its end."""
@@ -118,11 +121,11 @@ class LiveBroker(abc.ABC):
 
     def pause(self) -> None:
         """Stop all processes of the broker (SIGSTOP): connections stay, and nothing is answered."""
-        self._running().signal(signal.SIGSTOP)
+        self._running().send(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let the processes of the broker go on (SIGCONT)."""
-        self._running().signal(signal.SIGCONT)
+        self._running().send(signal.SIGCONT)
 
     def declare(self, queue: str, kind: str = "") -> None:
         """Make a durable queue, or the destination of one of ``KINDS``; what is there already stays."""
@@ -147,7 +150,12 @@ class LiveBroker(abc.ABC):
         specification = tables.load()
         named = specification.profiles[specification.profile_of(self.profile)]
         words = {**self._of_kind(kind), **self.vendor_settings}
-        return specification.given(self.profile, {name: word for name, word in words.items() if named.vendor_alias(name)})
+        limit, more = self.LIMIT
+        given: dict[str, object] = {name: word for name, word in words.items() if named.vendor_alias(name)}
+        if limit in words:
+            given.pop(limit, None)
+            given["max_delivery_attempts"] = int(words[limit]) + more
+        return specification.given(self.profile, given)
 
     def _of_kind(self, kind: str) -> Mapping[str, str]:
         """The vendor's settings that are a kind of queue."""
@@ -180,15 +188,18 @@ class LiveBroker(abc.ABC):
         """Whether clients are served, which may be some time after the ports are open."""
         try:
             return self._asked("serves") == "true" and all(map(listens, self.ports.values()))
-        except (OSError, HostError):
+        except HostError:
             return False
 
     def _asked(self, line: str) -> str:
         """The answer to a line, by a program of ours in the broker's process."""
-        with socket.create_connection(("127.0.0.1", self._more_ports[0]), _ANSWERS) as connection:
-            connection.sendall(line.encode() + b"\n")
-            with connection.makefile(encoding="utf-8") as answers:
-                answer = answers.readline().strip()
+        try:
+            with socket.create_connection(("127.0.0.1", self._more_ports[0]), ANSWERS) as connection:
+                connection.sendall(line.encode() + b"\n")
+                with connection.makefile(encoding="utf-8") as answers:
+                    answer = answers.readline().strip()
+        except OSError as error:
+            raise HostError(f"{self.name} does not answer {line!r}: {error}") from error
         if not answer or answer.startswith("error"):
             raise HostError(f"{self.name} does not do {line!r}: {answer or 'it hung up'}")
         return answer

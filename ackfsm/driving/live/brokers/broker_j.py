@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ackfsm.driving.live import java
-from ackfsm.driving.live.brokers.broker import Depth, LiveBroker
+from ackfsm.driving.live.brokers.broker import ANSWERS, Depth, LiveBroker
 from ackfsm.terms import HostError
 
 __all__ = ["JARS", "BrokerJ"]
 
 JARS: Final = "org.apache.qpid:apache-qpid-broker-j:10.1.0:tar.gz:bin"
 _HOST: Final = "default/default"
-_NAMED: Final = ("durable", "maximumDeliveryAttempts")
+_ATTEMPTS: Final = "maximumDeliveryAttempts"
 _WITH: Final = {
     "Authorization": "Basic " + base64.b64encode(b"guest:guest").decode(),
     "Content-Type": "application/json",
@@ -24,12 +24,13 @@ _WITH: Final = {
 
 
 class BrokerJ(LiveBroker):
-    """Broker-J, asked by its REST interface; ``store`` is BDB or DERBY, and maximumDeliveryAttempts is of each queue."""
+    """Broker-J, asked by its REST interface; ``store`` is BDB or DERBY, and the other setting is of queues."""
 
     name = "broker-j"
     profile = "qpid"
     dead_letters = "DLQ"
-    SETTINGS = ("store", "maximumDeliveryAttempts")
+    SETTINGS = ("store", _ATTEMPTS)
+    LIMIT = (_ATTEMPTS, 0)
     PORTS = ("amqp amqp1",)
 
     @classmethod
@@ -42,16 +43,6 @@ class BrokerJ(LiveBroker):
         """The vendor's."""
         return JARS.split(":")[2]
 
-    def settings(self, kind: str = "") -> Mapping[str, Any]:
-        """The settings of the profile that the vendor's settings are."""
-        attempts = self.vendor_settings.get("maximumDeliveryAttempts")
-        return {**super().settings(kind), **({"max_delivery_attempts": int(attempts)} if attempts else {})}
-
-    def start(self) -> None:
-        """Start over what is in the folder; returns when the virtual host is active."""
-        super().start()
-        self._put("queue", self.dead_letters, {})
-
     def remove(self, queue: str) -> None:
         """Remove a queue with its messages."""
         self._request("DELETE", f"queue/{_HOST}/{queue}")
@@ -63,27 +54,28 @@ class BrokerJ(LiveBroker):
         return Depth(int(counts["queueDepthMessages"]) - held, held)
 
     def _declare(self, queue: str, kind: str) -> None:
+        attributes: dict[str, Any] = {"durable": True}
         if kind:
-            self._put("exchange", queue, {"type": "fanout"})
-        else:
-            limit = {name: value for name, value in self.vendor_settings.items() if name == "maximumDeliveryAttempts"}
-            self._put("queue", queue, {**limit, "alternateBinding": {"destination": self.dead_letters}})
-
-    def _put(self, category: str, name: str, attributes: Mapping[str, Any]) -> None:
-        self._request("PUT", f"{category}/{_HOST}/{name}", {"durable": True, **attributes})
+            attributes["type"] = "fanout"
+        elif queue != self.dead_letters:
+            attributes["alternateBinding"] = {"destination": self.dead_letters}
+            attributes |= {name: self.vendor_settings[name] for name in self.vendor_settings if name == _ATTEMPTS}
+        self._request("PUT", f"{'exchange' if kind else 'queue'}/{_HOST}/{queue}", attributes)
 
     def _serves(self) -> bool:
         try:
             return bool(self._request("GET", f"virtualhost/{_HOST}")["state"] == "ACTIVE")
-        except (OSError, http.client.HTTPException, HostError, KeyError):
+        except (HostError, KeyError):
             return False
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._more_ports[0], timeout=15)
+        connection = http.client.HTTPConnection("127.0.0.1", self._more_ports[0], timeout=ANSWERS)
         try:
             connection.request(method, f"/api/latest/{path}", None if body is None else json.dumps(body), _WITH)
             response = connection.getresponse()
             text = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise HostError(f"{self.name} does not answer {method} {path}: {error}") from error
         finally:
             connection.close()
         if response.status >= http.HTTPStatus.BAD_REQUEST:
@@ -114,7 +106,9 @@ class BrokerJ(LiveBroker):
                 {"name": "AMQP", "type": "AMQP", "port": self.ports["amqp"], "virtualhostaliases": aliases, **listens},
                 {"name": "HTTP", "type": "HTTP", "port": self._more_ports[0], "protocols": ["HTTP"], **listens},
             ],
-            "plugins": [{"type": "MANAGEMENT-HTTP", "name": "httpManagement", "httpBasicAuthenticationEnabled": "true"}],
+            "plugins": [
+                {"type": "MANAGEMENT-HTTP", "name": "httpManagement", "httpBasicAuthenticationEnabled": "true"}
+            ],
             "virtualhostnodes": [
                 {
                     "name": "default",

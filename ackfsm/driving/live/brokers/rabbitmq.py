@@ -1,4 +1,4 @@
-"""RabbitMQ, of the system's package: classic queues of both versions and quorum queues, by AMQP 0-9-1, 1.0 and STOMP."""
+"""RabbitMQ, of the system's package: classic queues of both versions and quorum queues; AMQP 0-9-1, 1.0 and STOMP."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ __all__ = ["RabbitMq"]
 _FOLDER: Final = Path("/usr/lib/rabbitmq")
 _SERVER: Final = _FOLDER / "bin" / "rabbitmq-server"
 """Not the command of that name, which changes the user and writes to the system's own log."""
+_DEAD_LETTERS: Final = "x-dead-letter-exchange"
 _KINDS: Final = MappingProxyType(
     {
         "": {},
@@ -27,13 +28,17 @@ _KINDS: Final = MappingProxyType(
 
 
 class RabbitMq(LiveBroker):
-    """RabbitMQ; all settings are arguments of the queues that are declared."""
+    """RabbitMQ; all settings are arguments of the queues that are declared.
+
+    The exchange of dead letters is the default one, whose name is empty.
+    """
 
     name = "rabbitmq"
     profile = "rabbitmq"
     dead_letters = "DLQ"
     KINDS = tuple(_KINDS)
-    SETTINGS = ("x-queue-type", "x-queue-version", "x-delivery-limit", "x-single-active-consumer")
+    SETTINGS = ("x-queue-type", "x-queue-version", "x-delivery-limit", "x-single-active-consumer", _DEAD_LETTERS)
+    LIMIT = ("x-delivery-limit", 1)
     PORTS = ("amqp amqp1", "stomp")
     MORE_PORTS: ClassVar[int] = 3
 
@@ -88,7 +93,9 @@ class RabbitMq(LiveBroker):
         }
 
     def _declare(self, queue: str, kind: str) -> None:
-        arguments = {**self._of_kind(kind), **self.vendor_settings}
+        arguments = {} if queue == self.dead_letters else {**self._of_kind(kind), **self.vendor_settings}
+        if _DEAD_LETTERS in arguments:
+            arguments["x-dead-letter-routing-key"] = self.dead_letters
         self._asked(" ".join(["queue", queue, *(f"{name}={value}" for name, value in arguments.items())]))
 
     def _of_kind(self, kind: str) -> Mapping[str, str]:

@@ -42,6 +42,9 @@ public final class ArtemisServer {
                 return "done";
             case "depth":
                 Queue found = server.locateQueue(words[1]);
+                if (found == null) {
+                    throw new IllegalArgumentException("there is no queue " + words[1]);
+                }
                 long held = found.getDeliveringCount();
                 return (found.getMessageCount() - held) + " " + held;
             default:
