@@ -71,6 +71,17 @@ def test_wheel_holds_the_package_and_nothing_else(wheel: zipfile.ZipFile) -> Non
 
 
 @pytest.mark.slow
+def test_wheel_holds_the_sources_of_the_clients_in_java(wheel: zipfile.ZipFile) -> None:
+    folder = PurePosixPath("ackfsm/driving/live/clients/java")
+    recorder = PROJECT / "docs" / "java" / "RecordingConnectionFactory.java"
+    sources = {path.name: path for path in [*(PROJECT / folder).glob("*.java"), recorder]}
+    assert {name for name in wheel.namelist() if PurePosixPath(name).parent == folder} == {
+        str(folder / name) for name in sources
+    }
+    assert all(wheel.read(str(folder / name)) == path.read_bytes() for name, path in sources.items())
+
+
+@pytest.mark.slow
 def test_wheel_states_version_licence_and_command(wheel: zipfile.ZipFile) -> None:
     folder = f"ackfsm-{ackfsm.__version__}.dist-info"
     metadata = Parser().parsestr(wheel.read(f"{folder}/METADATA").decode())

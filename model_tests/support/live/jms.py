@@ -35,7 +35,9 @@ class WorkerProcess:
     def __init__(self, library: str) -> None:
         self.library = LIBRARIES[library]
         command = self.library.command()
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
         threading.Thread(target=self._read, daemon=True).start()
@@ -78,12 +80,17 @@ class Run:
     """One history of a worker: sessions ``s``, ``s2`` ... of one connection, and one queue of its own."""
 
     def __init__(
-        self, worker: WorkerProcess, broker: LiveBroker, file: Path, settings: Mapping[str, str], config: Mapping[str, Any]
+        self,
+        worker: WorkerProcess,
+        broker: LiveBroker,
+        file: Path,
+        settings: Mapping[str, str],
+        config: Mapping[str, Any],
     ) -> None:
         self.worker, self.broker, self.file, self.queue = worker, broker, file, file.stem
         broker.declare(self.queue)
-        told = {"profile": worker.library.profile, **worker.library.profile_settings(settings), **config}
-        header = {"config": told, "cannot_show": list(worker.library.cannot_show)}
+        told = worker.library.profile_settings(settings, config)
+        header = {"config": told}
         self.ports = broker.ports[worker.library.protocol]
         self.worker.ask(
             "open", host="127.0.0.1", port=self.ports, process="c1", history=str(file), header=header, settings=settings
@@ -152,4 +159,4 @@ def _word(answer: Mapping[str, Any]) -> str:
     name = str(answer["message"]).rpartition("-")[2]
     count = answer["delivery_count"]
     flag = " redelivered" if answer["redelivered"] else ""
-    return f"{name}{flag}" + (f" {count}" if count not in (None, 1) or flag and count else "")
+    return f"{name}{flag}" + (f" {count}" if count not in (None, 1) or (flag and count) else "")

@@ -56,14 +56,13 @@ class JmsLibrary:
         separator: what stands between two settings.
         settings: those that it has unless told otherwise.
         modes: its numbers of acknowledgement modes.
-        waits: for each call the setting that says whether it waits for the broker, its default, and its values that wait.
+        waits: for each call the setting that says whether it waits for the broker, its default, and the values that do.
         asynchronous: whether it has a CompletionListener.
         outcomes: its numbers of the outcomes that ``settle`` may say.
         queue: how a queue is named, with ``{}`` for its name.
         topic: how a topic is named.
         client_id: the setting that names the connection, which a durable subscription needs that is not shared.
         properties: of the JVM.
-        cannot_show: of format 1.
     """
 
     name: str
@@ -86,10 +85,9 @@ class JmsLibrary:
     topic: str = "{}"
     client_id: str
     properties: Sequence[str] = ()
-    cannot_show: Sequence[str] = ()
 
     def lacks(self) -> str:
-        """What is missing on this machine to run it, and how that is had; empty if nothing is, but perhaps a download."""
+        """What is missing on this machine to run it, and how that is had; empty if nothing is but a download."""
         for folder in self.jars:
             if isinstance(folder, Path) and not folder.is_dir():
                 return f"there is no {folder}; install it with: apt-get install libactivemq-java"
@@ -97,27 +95,31 @@ class JmsLibrary:
 
     def command(self) -> list[str]:
         """Fetch and compile what is not kept yet; the command that starts a worker."""
-        path = [each if isinstance(each, Path) else java.jars(each) for each in self.jars]
-        classes = java.compiled([_recorder(), *sorted(_HERE.glob("[!R]*.java"))], path)
+        path = [f"{each if isinstance(each, Path) else java.jars(each)}/*" for each in self.jars]
+        classes = java.compiled([_recorder(), *sorted(_HERE.glob("[!R]*.java"))], *path)
         told = {key: value for key, value in dataclasses.asdict(self).items() if key not in _PYTHON_ONLY}
         return ["java", *_JVM, *self.properties, "-cp", classes, "Worker", json.dumps(told)]
 
-    def profile_settings(self, settings: Mapping[str, str]) -> Mapping[str, Any]:
-        """The settings of the profile that the vendor's ``settings`` are; those that the tables do not have are left out."""
+    def profile_settings(self, settings: Mapping[str, str], others: Mapping[str, object]) -> dict[str, Any]:
+        """The settings of the profile that the vendor's ``settings`` are, with the ``others`` that it is run with.
+
+        What the tables have no word for is left out.
+        """
         specification = tables.load()
-        named = specification.profiles[specification.profile_of(self.profile)]
-        aliases = {alias.name: word for name, word in settings.items() if (alias := named.url_alias(name))}
-        return specification.given(self.profile, aliases)
+        table = specification.profiles[specification.profile_of(self.profile)]
+        named = {alias.name: word for name, word in settings.items() if (alias := table.url_alias(name))}
+        given = specification.given(self.profile, {**named, **others})
+        values = table.settings(given)
+        return {key: values[key] for key in given}
 
 
-_PYTHON_ONLY: Final = {"name", "protocol", "profile", "jars", "properties", "cannot_show"}
+_PYTHON_ONLY: Final = {"name", "protocol", "profile", "jars", "properties"}
 
 
 def _recorder() -> Path:
     """The class that users copy: beside the worker in an installation, among the documents of a checkout."""
     installed = _HERE / _RECORDER
     return installed if installed.exists() else _HERE.parents[4] / "docs" / "java" / _RECORDER
-
 
 
 LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
@@ -189,16 +191,15 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                 failover=(
                     "amqp://guest:guest@{clientID}/{virtualHost}?brokerlist='tcp://{host}:{port}"
                     "?connectdelay='{failover.connectdelay}'&retries='{failover.retries}''"
-                    "&failover='singlebroker?cyclecount='{failover.cyclecount}''&{settings}"
+                    "&failover='singlebroker'&{settings}"
                 ),
                 setting="%s='%s'",
                 settings={
                     "clientID": "",
                     "virtualHost": "default",
                     "sync_publish": "all",
-                    "failover.cyclecount": "1000",
                     "failover.connectdelay": "100",
-                    "failover.retries": "10",
+                    "failover.retries": "1000",
                 },
                 modes={**_STANDARD, AckMode.NO_ACKNOWLEDGE: 257, AckMode.PRE_ACKNOWLEDGE: 258},
                 waits={
@@ -210,7 +211,6 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                 queue="BURL:direct:////{}?durable='true'",
                 topic="BURL:topic://amq.topic/{}/",
                 client_id="clientID",
-                cannot_show=["delivery_count"],
             ),
             JmsLibrary(
                 name="activemq",

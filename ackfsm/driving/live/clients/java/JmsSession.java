@@ -23,6 +23,7 @@ final class JmsSession {
     private final Worker worker;
     private final Worker.Link link;
     private final Map<String, MessageConsumer> consumers = new HashMap<>();
+    private final Map<String, Destination> destinations = new HashMap<>();
     private final Map<Destination, MessageProducer> producers = new HashMap<>();
     private final Map<String, Message> held = new HashMap<>();
     private final Map<String, BlockingQueue<Map<String, Object>>> calls = new ConcurrentHashMap<>();
@@ -177,7 +178,8 @@ final class JmsSession {
         }
         lane.hold();
         calls.get(consumer).add(told);
-        Map<String, Object> done = lane.until(each -> "done".equals(each.get("op")) && told.get("message").equals(each.get("message")));
+        Object id = told.get("message");
+        Map<String, Object> done = lane.until(each -> "done".equals(each.get("op")) && id.equals(each.get("message")));
         worker.returning.set(() -> {
             lane.release();
             worker.answer(done, Map.of());
@@ -269,8 +271,13 @@ final class JmsSession {
 
     private Destination destination(Map<String, Object> command) throws JMSException {
         boolean topic = is(command, "topic");
-        String name = ((String) worker.client.get(topic ? "topic" : "queue")).replace("{}", (String) command.get("destination"));
-        return topic ? session.createTopic(name) : session.createQueue(name);
+        String named = (String) worker.client.get(topic ? "topic" : "queue");
+        String name = named.replace("{}", (String) command.get("destination"));
+        String key = (topic ? "topic " : "queue ") + name;
+        if (!destinations.containsKey(key)) { // some libraries ask the broker whether it is there
+            destinations.put(key, topic ? session.createTopic(name) : session.createQueue(name));
+        }
+        return destinations.get(key);
     }
 
     private static boolean is(Map<String, Object> command, String flag) {

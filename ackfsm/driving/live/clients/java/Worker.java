@@ -2,11 +2,13 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentHashMap;
@@ -123,6 +125,9 @@ public final class Worker {
             }
         } catch (Failure error) {
             answer(command, fields("error", error.kind, "why", error.getMessage()));
+        } catch (UncheckedIOException error) {
+            error.printStackTrace();
+            Runtime.getRuntime().halt(1); // a history with a hole would accuse the broker
         } catch (Throwable error) {
             answer(command, fields("error", kind(error, (String) command.get("op")), "why", error.toString()));
         }
@@ -142,17 +147,20 @@ public final class Worker {
         return made;
     }
 
-    private String kind(Throwable error, String op) {
-        if (RecordingConnectionFactory.refused(error) || error instanceof RuntimeException || error instanceof LinkageError) {
+    private static String kind(Throwable error, String op) {
+        boolean connecting = List.of("open", "reopen").contains(op);
+        boolean wrong = error instanceof LinkageError || error instanceof ReflectiveOperationException
+            || error instanceof RuntimeException && !connecting; // a library may stumble over a broker that goes
+        if (RecordingConnectionFactory.refused(error) || wrong) {
             return "refused";
         }
-        for (Throwable each = error; each != null; each = each.getCause()) {
-            String text = each.toString().toLowerCase();
+        for (Throwable each = error; each != null && !connecting; each = each.getCause()) {
+            String text = each.toString().toLowerCase(Locale.ROOT);
             if (TIME_OUTS.stream().anyMatch(text::contains)) {
                 return "timeout";
             }
         }
-        return List.of("open", "reopen").contains(op) ? "down" : "closed";
+        return connecting ? "down" : "closed";
     }
 
     private Map<String, Object> connection(String op, Map<String, Object> command) throws Exception {
@@ -210,7 +218,11 @@ public final class Worker {
     /** Whether a call waits for the broker: its rule is a setting, what that is by default, and with what it waits. */
     private boolean waits(String call, Map<String, Object> settings) {
         List<?> rule = (List<?>) Json.strings(client.get("waits")).get(call);
-        return rule != null && rule.subList(2, rule.size()).contains(String.valueOf(settings.getOrDefault((String) rule.get(0), rule.get(1))));
+        if (rule == null) {
+            return false;
+        }
+        Object value = settings.getOrDefault((String) rule.get(0), rule.get(1));
+        return rule.subList(2, rule.size()).contains(value.toString());
     }
 
     private static ThreadFactory daemons() {

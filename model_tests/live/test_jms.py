@@ -1,0 +1,346 @@
+"""Does one worker drive the real libraries of JMS, each in its modes, and record what they do?"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from ackfsm import tables
+from ackfsm.driving.live.brokers import ActiveMq, Artemis, BrokerJ, LiveBroker
+from ackfsm.driving.live.clients.jms import LIBRARIES
+from ackfsm.terms import AckMode
+from model_tests.support.brokers import had, running
+from model_tests.support.live.jms import AskedError, Run, WorkerProcess
+from model_tests.support.recorder.judged import events, judged
+
+Begin = Callable[..., Run]
+BROKERS: Final[dict[str, type[LiveBroker]]] = {
+    "artemis": Artemis,
+    "qpid-jms": BrokerJ,
+    "qpid": BrokerJ,
+    "activemq": ActiveMq,
+}
+"""With which each library is driven."""
+CLIENT, INDIVIDUAL = AckMode.CLIENT_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("jms")
+
+
+@pytest.fixture(scope="module")
+def begin(folder: Path) -> Iterator[Begin]:
+    """Begin a run; brokers and workers are started when they are first needed."""
+    brokers: dict[type[LiveBroker], LiveBroker] = {}
+    workers: dict[str, WorkerProcess] = {}
+    with contextlib.ExitStack() as stack:
+
+        def run(library: str, queue: str, settings: dict[str, str] | None = None, **config: object) -> Run:
+            kind = BROKERS[library]
+            with had():
+                if kind not in brokers:
+                    brokers[kind] = stack.enter_context(running(kind))
+                if library not in workers or workers[library].process.poll() is not None:
+                    workers[library] = stack.enter_context(WorkerProcess(library))
+            file = folder / f"{queue}.{library}.jsonl"
+            return Run(workers[library], brokers[kind], file, settings or {}, {"consumption": "receive", **config})
+
+        yield run
+
+
+def settled(run: Run, mode: AckMode, message: str, name: str = "s") -> None:
+    if mode in {CLIENT, INDIVIDUAL}:
+        run.acknowledge(message, name)
+    elif mode is AckMode.SESSION_TRANSACTED:
+        assert run.do("commit", name) == "committed"
+
+
+def produced(run: Run, mode: AckMode, *messages: str) -> None:
+    """Send the messages in a session of its own."""
+    run.session(mode, "p")
+    run.send(*messages, name="p")
+    settled(run, mode if mode is AckMode.SESSION_TRANSACTED else AckMode.AUTO_ACKNOWLEDGE, "", "p")
+
+
+def valid(run: Run, **counts: int) -> None:
+    found = judged(run.file)
+    assert (found.verdict, found.reasons, found.counts, found.unread) == ("valid", (), counts, 0)
+
+
+def told(run: Run, message: str) -> list[str]:
+    lines = [line for line in events(run.file) if line.get("message") == f"{run.queue}-{message}"]
+    return [f"{line['event']} again" if line.get("redelivered") else line["event"] for line in lines]
+
+
+# What the table says
+
+
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=lambda library: library.name)
+def test_the_modes_are_those_of_the_profile(library: Any) -> None:
+    profile = tables.load().profiles[library.profile]
+    for mode, number in library.modes.items():
+        assert number in {constant.number for constant in profile.constants_of("ack_mode", mode)}, mode
+    assert set(library.modes) == {
+        constant.setting[1] for constant in profile.constants if constant.setting and constant.setting[0] == "ack_mode"
+    }
+
+
+def test_the_settings_of_a_url_are_those_of_the_profile() -> None:
+    mode = {"ack_mode": CLIENT}
+    artemis = LIBRARIES["artemis"].profile_settings({"blockOnAcknowledge": "true", "callTimeout": "9"}, mode)
+    assert artemis == {"profile": "artemis", "ack_mode": CLIENT, "block_on_acknowledge": True}
+    activemq = LIBRARIES["activemq"].profile_settings({"jms.redeliveryPolicy.maximumRedeliveries": "2"}, mode)
+    assert activemq == {"profile": "activemq", "ack_mode": CLIENT, "max_delivery_attempts": 3}
+
+
+# Every library in every mode
+
+
+@pytest.mark.parametrize(
+    ("library", "mode"), [(library, mode) for library in LIBRARIES for mode in LIBRARIES[library].modes]
+)
+def test_messages_are_received_in_every_mode(begin: Begin, library: str, mode: AckMode) -> None:
+    run = begin(library, f"received-{mode}", ack_mode=mode)
+    before = time.monotonic_ns()
+    produced(run, mode, "m1", "m2")
+    run.session(mode, listener=False)
+    for message in ("m1", "m2"):
+        assert (run.receive() or "").startswith(message)
+        settled(run, mode, message)
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run)
+    assert before < events(run.file)[0]["t"] < events(run.file)[-1]["t"] < time.monotonic_ns()
+
+
+THROWN: Final[dict[tuple[str, AckMode], list[str]]] = {
+    # Nothing is done about it, and acknowledge() of the third covers the first.
+    ("artemis", CLIENT): ["m1", "m2", "m3"],
+    ("activemq", CLIENT): ["m1", "m2", "m3"],
+    ("qpid-jms", CLIENT): ["m1", "m2", "m3"],
+    ("qpid", CLIENT): ["m1", "m2", "m3"],
+    ("artemis", INDIVIDUAL): ["m1", "m1 redelivered 2", "m2", "m3"],
+    ("activemq", INDIVIDUAL): ["m1", "m1 redelivered 2", "m2", "m3"],
+    ("artemis", AckMode.AUTO_ACKNOWLEDGE): ["m1", "m1 redelivered 2", "m2", "m3"],
+    ("activemq", AckMode.AUTO_ACKNOWLEDGE): ["m1", "m1 redelivered 2", "m2", "m3"],
+}
+
+
+@pytest.mark.parametrize(("library", "mode"), THROWN)
+def test_a_listener_throws_at_its_first_message(begin: Begin, library: str, mode: AckMode) -> None:
+    run = begin(library, f"thrown-{mode}", ack_mode=mode, consumption="listener")
+    produced(run, mode, "m1", "m2", "m3")
+    run.session(mode, listener=True)
+    called: list[str] = []
+    while message := run.listened(timeout=10 if len(called) < len(THROWN[library, mode]) else 1):
+        name = message.split()[0]
+        if (mode is INDIVIDUAL and called) or (mode is CLIENT and name == "m3"):
+            run.acknowledge(name)
+        run.done(name, failed=not called)
+        called.append(message)
+    assert called == THROWN[library, mode]
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run, **({"duplicate": 1} if len(called) == 4 else {"unprocessed": 1}))
+
+
+HELD: Final = {
+    "artemis": ["m1 redelivered 2", "m2", "m3 redelivered 2"],
+    "activemq": ["m1 redelivered 2", "m2 redelivered 2", "m3 redelivered 2"],
+}
+
+
+@pytest.mark.parametrize("library", HELD)
+def test_a_listener_throws_and_its_session_holds_messages(begin: Begin, library: str) -> None:
+    run = begin(library, "held", ack_mode=INDIVIDUAL, consumption="listener")
+    produced(run, INDIVIDUAL, "m1", "m2", "m3")
+    run.session(INDIVIDUAL, listener=True)
+    for message in ("m1", "m2", "m3"):
+        assert run.listened() == message
+        run.done(message, failed=message == "m3")
+    for message in HELD[library]:
+        assert run.listened() == message
+        run.acknowledge(message[:2])
+        run.done(message[:2])
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run, duplicate=2 if library == "artemis" else 3, reprocessed=2, **_unflagged(library))
+
+
+def _unflagged(library: str) -> dict[str, int]:
+    return {"unflagged_duplicate": 1} if library == "artemis" else {}
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_transaction_consumes_and_sends(begin: Begin, library: str) -> None:
+    run = begin(library, "transacted", ack_mode=AckMode.SESSION_TRANSACTED)
+    produced(run, AckMode.SESSION_TRANSACTED, "m1")
+    run.session(AckMode.SESSION_TRANSACTED, listener=False)
+    assert (run.receive(), run.send("m2")) == (run.receive(timeout=0) or "m1", ["sent"])
+    run.do("rollback")
+    assert (run.receive() or "").startswith("m1 redelivered")
+    assert (run.send("m3"), run.do("commit")) == (["sent"], "committed")
+    assert run.receive() == "m3"
+    assert run.do("commit") == "committed"
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run, duplicate=1, reprocessed=1)
+    assert told(run, "m2") == ["send"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_listener_rolls_back_and_commits(begin: Begin, library: str) -> None:
+    """What it does runs in its own thread: from another one the library would wait for it, or refuse."""
+    run = begin(library, "during", ack_mode=AckMode.SESSION_TRANSACTED, consumption="listener")
+    produced(run, AckMode.SESSION_TRANSACTED, "m1")
+    run.session(AckMode.SESSION_TRANSACTED, listener=True)
+    assert run.listened() == "m1"
+    run.do("rollback")
+    with pytest.raises(AskedError, match="refused: the listener holds a message"):
+        run.do("close")
+    run.done("m1")
+    assert (run.listened() or "").startswith("m1 redelivered")
+    assert run.do("commit") == "committed"
+    run.done("m1")
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run, duplicate=1)
+    assert told(run, "m1") == ["send", "delivered", "delivered again", "processed"]
+
+
+@pytest.mark.parametrize("library", ["artemis", "qpid-jms"])
+def test_an_asynchronous_send_is_answered_by_its_completion(begin: Begin, library: str) -> None:
+    settings = {"confirmationWindowSize": "1048576"} if library == "artemis" else {}
+    run = begin(library, "completed", settings, ack_mode=CLIENT, send_mode="asynchronous")
+    run.session(CLIENT, listener=False)
+    assert run.send("m1", "m2", asynchronous=True) == ["confirmed", "confirmed"]
+    assert (run.receive(), run.receive()) == ("m1", "m2")
+    run.acknowledge("m2")
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run)
+
+
+@pytest.mark.parametrize("library", ["qpid", "activemq"])
+def test_a_library_of_jms_1_1_refuses_asynchronous_sends(begin: Begin, library: str) -> None:
+    run = begin(library, "refused", ack_mode=CLIENT)
+    run.session(CLIENT)
+    with pytest.raises(AskedError, match="refused: the library has no CompletionListener"):
+        run.send("m1", asynchronous=True)
+    run.close()
+    assert events(run.file)[:-1] == []
+
+
+def test_a_send_or_an_acknowledgement_that_does_not_wait_has_no_answer(begin: Begin) -> None:
+    run = begin("artemis", "waits", {"blockOnAcknowledge": "true"}, ack_mode=CLIENT, delivery_mode="NON_PERSISTENT")
+    run.session(CLIENT, listener=False)
+    assert run.send("m1", delivery_mode="NON_PERSISTENT") == ["sent"]
+    assert (run.receive(), run.acknowledge("m1")) == ("m1", "acknowledged")
+    run.close()
+    assert told(run, "m1") == ["send", "delivered", "processed"]
+
+
+def test_qpid_jms_gives_messages_back_by_other_outcomes(begin: Begin) -> None:
+    run = begin("qpid-jms", "settled", ack_mode=INDIVIDUAL)
+    run.session(INDIVIDUAL, listener=False)
+    run.send("m1", "m2")
+    assert (run.receive(), run.receive()) == ("m1", "m2")
+    for message, outcome in (("m1", "released"), ("m2", "modified")):
+        run.do("settle", message=f"{run.queue}-{message}", outcome=outcome)
+    again = sorted(str(run.receive()) for _ in range(2))
+    assert again == ["m1", "m2 redelivered 2"]
+    for message in again:
+        run.acknowledge(message[:2])
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run, duplicate=1, unflagged_duplicate=1)
+    assert [line["outcome"] for line in events(run.file) if line["event"] == "failed"] == ["released", "modified"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_one_consumer_is_closed(begin: Begin, library: str) -> None:
+    run = begin(library, "cancelled", ack_mode=CLIENT)
+    run.session(CLIENT, listener=False)
+    run.send("m1")
+    assert run.receive() == "m1"
+    run.acknowledge("m1")
+    run.do("close", consumer="s")
+    with pytest.raises(AskedError, match="closed: the session has no consumer s"):
+        run.receive()
+    assert run.send("m2") == ["confirmed"]
+    run.consumer()
+    assert run.receive() == "m2"
+    run.acknowledge("m2")
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run)
+    closes = [line for line in events(run.file) if line["event"] == "close"]
+    assert [line.get("queue") for line in closes] == [run.queue, None]
+    assert closes[0]["consumer"] == next(line["consumer"] for line in events(run.file) if line["event"] == "delivered")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_worker_is_killed(begin: Begin, library: str) -> None:
+    run = begin(library, "killed", ack_mode=CLIENT)
+    run.session(CLIENT, listener=False)
+    run.send("m1")
+    assert run.receive() == "m1"
+    run.write("fault", "c1.s", fault="consumer_crash")
+    run.worker.process.send_signal(signal.SIGKILL)
+    run.worker.process.wait()
+    run.write("recovered", "c1.s", fault="consumer_crash")
+    after = begin(library, "killed", ack_mode=CLIENT)
+    after.session(CLIENT, listener=False)
+    assert (after.receive(timeout=30) or "").startswith("m1 redelivered")
+    after.acknowledge("m1")
+    after.do("close")
+    after.drained()
+    after.close()
+    valid(after, duplicate=1)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_worker_ends_with_its_input(begin: Begin, library: str) -> None:
+    run = begin(library, "ended", ack_mode=CLIENT)
+    assert run.worker.process.stdin is not None
+    run.worker.process.stdin.close()
+    assert run.worker.process.wait(timeout=10) == 0
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_broker_is_killed_and_comes_back(begin: Begin, library: str) -> None:
+    run = begin(library, "broken", ack_mode=CLIENT)
+    run.session(CLIENT, listener=False)
+    run.send("m1")
+    assert run.receive() == "m1"
+    run.write("fault", fault="broker_kill")
+    run.broker.kill()
+    with pytest.raises(AskedError, match="down"):
+        run.worker.ask("reopen")
+    with pytest.raises(AskedError, match="closed"):
+        run.receive()
+    run.broker.start()
+    run.write("recovered", fault="broker_kill")
+    run.worker.ask("reopen")
+    run.session(CLIENT, listener=False)
+    assert (run.receive() or "").startswith("m1")
+    run.acknowledge("m1")
+    run.do("close")
+    run.drained()
+    run.close()
+    assert judged(run.file).verdict == "valid"
