@@ -74,6 +74,8 @@ public final class RecordingConnectionFactory {
     private static final String[] OUTCOMES = {null, null, "rejected", "released", "modified", "undeliverable"};
     private static final int CLIENT_ACKNOWLEDGE = 2;
     private static final int PERSISTENT = 2;
+    /** The error code with which Artemis says that it has got another connection. */
+    static final String GOES_ON = "FAILOVER";
     private static final Map<String, String> FAILOVER = Map.of("setFailoverListener", "FAILURE_DETECTED",
         "addConnectionListener", "onConnectionInterrupted", "addTransportListener", "transportInterupted",
         "setConnectionListener", "preFailover");
@@ -243,7 +245,10 @@ public final class RecordingConnectionFactory {
 
         Object open() throws Throwable {
             listens(method(real, "setExceptionListener", 1), (proxy, method, args) -> {
-                sessions.forEach(each -> each.closing((Throwable) args[0]));
+                Object code = args[0].getClass().getMethod("getErrorCode").invoke(args[0]);
+                if (!GOES_ON.equals(code)) {
+                    sessions.forEach(each -> each.closing((Throwable) args[0]));
+                }
                 return listener == null ? null : invoked(method, listener, args);
             });
             for (Method method : real.getClass().getMethods()) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import queue
@@ -40,7 +41,8 @@ class WorkerProcess:
         )
         self._numbers = itertools.count(1)
         self._answers: dict[int, queue.SimpleQueue[dict[str, Any]]] = {}
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -73,7 +75,13 @@ class WorkerProcess:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
+        self._reader.join()
         self.process.wait()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.stdout.close()
 
 
 class Run:

@@ -55,7 +55,7 @@ public final class Worker {
 
         Link(Connection connection) throws Exception {
             this.connection = connection;
-            connection.setExceptionListener(error -> broken = true);
+            connection.setExceptionListener(error -> broken |= !RecordingConnectionFactory.GOES_ON.equals(error.getErrorCode()));
             connection.start();
         }
 
