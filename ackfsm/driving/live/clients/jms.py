@@ -58,6 +58,7 @@ class JmsLibrary:
         modes: its numbers of acknowledgement modes.
         waits: for each call the setting that says whether it waits for the broker, its default, and the values that do.
         asynchronous: whether it has a CompletionListener.
+        shared: whether consumers can share a subscription.
         outcomes: its numbers of the outcomes that ``settle`` may say.
         queue: how a queue is named, with ``{}`` for its name.
         topic: how a topic is named.
@@ -80,6 +81,7 @@ class JmsLibrary:
     modes: Mapping[AckMode, int]
     waits: Mapping[str, Sequence[str]]
     asynchronous: bool = True
+    shared: bool = True
     outcomes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     queue: str = "{}"
     topic: str = "{}"
@@ -208,8 +210,9 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "acknowledge": ["sync_client_ack", "true", "true"],
                 },
                 asynchronous=False,  # it is of JMS 1.1
+                shared=False,
                 queue="BURL:direct:////{}?durable='true'",
-                topic="BURL:topic://amq.topic/{}/",
+                topic="BURL:fanout://{}//?routingkey='{}'",  # an exchange, which is what Qpid JMS takes for a topic
                 client_id="clientID",
             ),
             JmsLibrary(
@@ -228,7 +231,8 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "NON_PERSISTENT": ["jms.alwaysSyncSend", "false", "true"],
                     "acknowledge": ["jms.sendAcksAsync", "true", "false"],
                 },
-                asynchronous=False,  # its versions before 5.19 are of JMS 1.1
+                asynchronous=False,  # its versions of javax.jms have but parts of JMS 2.0
+                shared=False,
                 client_id="jms.clientID",
             ),
         )

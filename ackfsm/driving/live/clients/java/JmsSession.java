@@ -95,8 +95,12 @@ final class JmsSession {
         Destination from = destination(command);
         String subscription = (String) command.get("subscription");
         boolean durable = is(command, "durable");
+        boolean shared = is(command, "shared");
+        if (shared && !is(worker.client, "shared")) {
+            throw new Worker.Failure("refused", "the library shares no subscription");
+        }
         MessageConsumer consumer;
-        if (is(command, "shared")) {
+        if (shared) {
             consumer = durable ? session.createSharedDurableConsumer((Topic) from, subscription)
                 : session.createSharedConsumer((Topic) from, subscription);
         } else {
@@ -111,7 +115,7 @@ final class JmsSession {
 
     private Map<String, Object> sent(Map<String, Object> command) throws JMSException {
         boolean asynchronous = is(command, "asynchronous");
-        if (asynchronous && Boolean.FALSE.equals(worker.client.get("asynchronous"))) {
+        if (asynchronous && !is(worker.client, "asynchronous")) {
             throw new Worker.Failure("refused", "the library has no CompletionListener");
         }
         Destination to = destination(command);
