@@ -63,6 +63,7 @@ class ChannelBook:
         self._working: dict[str, Delivery] = {}
         self._latest: dict[int, Delivery] = {}
         self._enlisted: dict[int, Delivery] = {}
+        self._handed: dict[str, set[tuple[str, str]]] = {}
         self._transacted, self._transaction, self._numbers = False, "", itertools.count(1)
         self._used, self._closed, self._given_back = False, False, False
         self._failure: BaseException | None = None
@@ -101,6 +102,7 @@ class ChannelBook:
         headers: Mapping[str, Any] | None,
         acknowledged: bool,
         called: bool,
+        consumer: str | None = None,
     ) -> Delivery:
         """The application is handed a message.
 
@@ -126,8 +128,11 @@ class ChannelBook:
             redelivered=redelivered,
             delivery_count=count + 1 if isinstance(count, int) else None,
             position=tag,
+            consumer=consumer,
             transaction=None if acknowledged else self._begun(),
         )
+        if consumer is not None:
+            self._handed.setdefault(consumer, set()).add((delivery.session, queue))
         self._latest = {tag: delivery}
         if not acknowledged:
             self._open[tag] = delivery
@@ -240,6 +245,11 @@ class ChannelBook:
             yield
         self._open = dict(sorted({**self._open, **self._enlisted}.items()))
         self._enlisted.clear()
+
+    def cancelled(self, consumer: str) -> None:
+        """A consumer of the channel was ended, and what it was handed stays with the channel."""
+        for session, queue in sorted(self._handed.pop(consumer, ())):
+            self.recorder.write(Event.CLOSE, session=session, queue=queue, consumer=consumer)
 
     def closing(self, error: BaseException | None = None) -> bool:
         """Before the channel is closed, or after it broke by ``error``; a second time, or unused, writes nothing.

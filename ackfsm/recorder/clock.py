@@ -34,6 +34,11 @@ class Clock:
         return cls(time.time_ns() - time.monotonic_ns(), _boot())
 
     @classmethod
+    def monotonic(cls) -> Clock:
+        """The monotonic clock itself, for lines beside those of other programs of this machine."""
+        return cls(0, _boot())
+
+    @classmethod
     def of(cls, told: object) -> Clock | None:
         """The clock that a header tells of, if it is one of this machine since its last start."""
         if not isinstance(told, Mapping):
@@ -48,7 +53,7 @@ class Clock:
         return dict(zip(_KEYS, (self.offset, self.boot), strict=True))
 
     def now(self) -> int:
-        """Nanoseconds since 1970."""
+        """Nanoseconds since 1970; of :meth:`monotonic` since some moment of the machine's own."""
         return time.monotonic_ns() + self.offset
 
 

@@ -34,8 +34,8 @@ class HistoryFile:
     forked children and other programs may append to the same file meanwhile.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, Any], *, fsync: bool) -> None:
-        """Begin the file with ``header``, or go on with one that was begun with the same.
+    def __init__(self, path: Path, header: Mapping[str, Any], *, fsync: bool, clock: Clock) -> None:
+        """Begin the file with ``header`` and ``clock``, or go on with one that was begun with the same header.
 
         Raises :class:`RecordingError` for a path that cannot be a history, and for one with a different header.
         """
@@ -46,7 +46,7 @@ class HistoryFile:
         self._lock, self._pid = threading.Lock(), os.getpid()
         self._descriptor: int | None = self._open()
         try:
-            self.clock = self._begun(self._descriptor, header)
+            self.clock = self._begun(self._descriptor, header, clock)
         except BaseException:
             self.close()
             raise
@@ -83,7 +83,7 @@ class HistoryFile:
             raise RecordingError(f"{self._name} is no file that can be appended to; name another one")
         return descriptor
 
-    def _begun(self, descriptor: int, header: Mapping[str, Any]) -> Clock:
+    def _begun(self, descriptor: int, header: Mapping[str, Any], clock: Clock) -> Clock:
         """Write the header, or read the one that is there; of several who open the file at once the first writes."""
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         try:
@@ -92,8 +92,7 @@ class HistoryFile:
                 # Of a line that somebody else is writing right now a part may be seen; a blank line is then too much,
                 # and readers pass over that.
                 self._torn = os.pread(descriptor, 1, size - 1) != b"\n"
-                return Clock.of(self._agreed(self._first_line(descriptor), header)) or Clock.anchored()
-            clock = Clock.anchored()
+                return Clock.of(self._agreed(self._first_line(descriptor), header)) or clock
             told = {HEADER_KEY: VERSION, **header, _CLOCK: clock.told()}
             self._append(descriptor, f"{json.dumps(told, separators=(',', ':'))}\n".encode("ascii"))
             return clock

@@ -185,6 +185,25 @@ class RecordedChannel(Wrapped):
                 yield method, properties, body
                 self.book.ended(delivery)
 
+    def basic_cancel(self, consumer_tag: str) -> Any:
+        """End a consumer; the channel keeps what that was handed."""
+        with self._ending():
+            return self._wrapped.basic_cancel(consumer_tag)
+
+    def cancel(self) -> int:
+        """End the consumer of :meth:`consume`, and give back what came for it and was not taken."""
+        with self._ending():
+            return int(self._wrapped.cancel())
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Write a ``close`` for each consumer that a call ends."""
+        before = set(self._wrapped.consumer_tags)
+        with self.connection.watched():
+            yield
+        for tag in before.difference(self._wrapped.consumer_tags):
+            self.book.cancelled(tag)
+
     def start_consuming(self) -> None:
         """Call the callbacks until all consumers are cancelled."""
         with self.connection.watched():
@@ -242,6 +261,7 @@ class RecordedChannel(Wrapped):
             queue,
             redelivered=method.redelivered,
             headers=properties.headers,
+            consumer=getattr(method, "consumer_tag", None),
             acknowledged=acknowledged,
             called=called,
         )

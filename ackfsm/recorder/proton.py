@@ -85,6 +85,11 @@ class RecordedConnection(Wrapped):
             made = self._wrapped.create_receiver(address, *args, **named)
         return RecordedReceiver(made, self, self.queue_of(address))
 
+    @property
+    def closed(self) -> bool:
+        """Whether a line says that the session was closed, or broke."""
+        return self._closed
+
     def close(self) -> None:
         """Close the connection, which gives back unsettled messages."""
         self._closing(None)
@@ -199,16 +204,33 @@ class RecordedReceiver(Wrapped):
         states = client("proton", "python-qpid-proton").Delivery
         self.settle(states.MODIFIED if delivered else states.RELEASED)
 
+    def next_is(self, message: str) -> Any:
+        """The delivery of the unsettled message with this id, which is from now on the oldest.
+
+        So that can be settled next which was not received first; in its ``local`` stands how it is ``modified``.
+
+        Raises:
+            KeyError: no such message is unsettled.
+        """
+        places = [at for at, each in enumerate(self._unsettled) if each.message == message]
+        if not places:
+            raise KeyError(message)
+        deliveries = self._wrapped.fetcher.unsettled
+        for held in (self._unsettled, deliveries):
+            held.appendleft(found := held[places[0]])
+            del held[places[0] + 1]
+        return found
+
     def settle(self, state: Any = None) -> None:
         """Settle the oldest unsettled message; any outcome but accepted is ``failed``."""
         if not self._unsettled:
             self._wrapped.settle(state)
             return
         states = client("proton", "python-qpid-proton").Delivery
-        received = self._unsettled.popleft()
+        received, local = self._unsettled.popleft(), self._wrapped.fetcher.unsettled[0].local
         if state != states.ACCEPTED:
             received.told = True
-            self._write(Event.FAILED, received.message, outcome=outcome_of(state))
+            self._write(Event.FAILED, received.message, outcome=outcome_of(state, local))
             with self._connection.watched():
                 self._wrapped.settle(state)
             if state == states.REJECTED:

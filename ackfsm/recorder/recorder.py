@@ -6,7 +6,7 @@ import dataclasses
 import itertools
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from ackfsm.history.format import TELLERS, Event
+from ackfsm.recorder.clock import Clock
 from ackfsm.recorder.file import HistoryFile
 from ackfsm.recorder.lines import RecordingError, encoded, error_text
 from ackfsm.terms import AckScope, parse_value
@@ -68,7 +69,9 @@ class Recorder:
         queues: Mapping[str, Mapping[str, object]] | None = None,
         api: str | None = None,
         note: str | None = None,
+        cannot_show: Collection[str] = (),
         fsync: bool = False,
+        monotonic: bool = False,
     ) -> None:
         """Begin the file, or go on with one that was begun with the same settings.
 
@@ -79,7 +82,10 @@ class Recorder:
             queues: settings that are different in single queues, by their names.
             api: the programming interface of the clients, such as ``JMS 1.1``.
             note: text for people.
+            cannot_show: the events and fields that nobody records here, whether they happen or not.
             fsync: whether each line is forced to the disk, which outlasts a power failure and takes as long as a sync.
+            monotonic: whether times are those of the machine's monotonic clock, as other programs write them beside
+                this one, and not of the calendar.
 
         Raises:
             RecordingError: the path cannot be a history, or the file was begun with different settings.
@@ -89,7 +95,9 @@ class Recorder:
             _check(settings)
         told = {"config": config, "queues": queues, "api": api, "note": note}
         header = {key: _plain(value) for key, value in told.items() if value is not None}
-        self._share(HistoryFile(Path(path), header, fsync=fsync), process, set(), itertools.count(1))
+        header |= {"cannot_show": list(cannot_show)} if cannot_show else {}
+        clock = Clock.monotonic() if monotonic else Clock.anchored()
+        self._share(HistoryFile(Path(path), header, fsync=fsync, clock=clock), process, set(), itertools.count(1))
 
     def _share(self, file: HistoryFile, process: str | None, doubtful: set[str], sessions: Iterator[int]) -> None:
         self._file, self._process, self._doubtful, self._sessions = file, process, doubtful, sessions

@@ -74,6 +74,7 @@ class _Delivery:
     subscription: str
     told: list[Event]
     """What became of the work on it: nothing yet, or one event."""
+    transaction: str | None = None
 
 
 class RecordedConnection(Wrapped):
@@ -181,7 +182,9 @@ class RecordedConnection(Wrapped):
             delivery = self._delivered.pop(str(id), None)
         if delivery is not None:
             self._given_back = True
-            self.tell(delivery, Event.FAILED)
+            if Event.FAILED not in delivery.told:
+                delivery.told.clear()  # that its work is done may be told, but not that it is given back all the same
+                self.tell(delivery, Event.FAILED)
         self._call(None, self._wrapped.nack, id, *args, **named)
 
     def begin(self, transaction: str | None = None, *args: Any, **named: Any) -> Any:
@@ -242,7 +245,7 @@ class RecordedConnection(Wrapped):
         elif event in _DOUBTS:
             self._recorder.write(_DOUBTS[event], **fields, error=error)
 
-    def _call(self, receipt: str | None, call: Callable[..., Any], *args: Any, **named: Any) -> None:
+    def _call(self, receipt: str | None, call: Callable[..., Any], /, *args: Any, **named: Any) -> None:
         """Call the client; if that fails, the receipt is not waited for."""
         try:
             call(*args, **named)
@@ -262,8 +265,11 @@ class RecordedConnection(Wrapped):
 
     # Messages
 
-    def received(self, frame: Any) -> _Delivery | None:
-        """Write that the application is handed a message; ``None`` for one that another listener was handed."""
+    def received(self, frame: Any, transaction: str | None = None) -> _Delivery | None:
+        """Write that the application is handed a message; ``None`` for one that another listener was handed.
+
+        ``transaction`` is the open one in which it is going to be acknowledged, where that is known.
+        """
         if frame is self._latest:
             return None
         self._latest = frame
@@ -282,8 +288,9 @@ class RecordedConnection(Wrapped):
             queue=queue,
             session=self._session,
             redelivered=headers.get("redelivered") == "true",
+            transaction=transaction,
         )
-        delivery = _Delivery(message, queue, subscription, [])
+        delivery = _Delivery(message, queue, subscription, [], transaction)
         if mode != "auto":
             with self._lock:
                 self._delivered[str(headers.get("ack", headers.get("message-id")))] = delivery
@@ -294,7 +301,12 @@ class RecordedConnection(Wrapped):
         if not delivery.told:
             delivery.told.append(event)
             self._recorder.write(
-                event, message=delivery.message, queue=delivery.queue, session=self._session, error=error
+                event,
+                message=delivery.message,
+                queue=delivery.queue,
+                session=self._session,
+                transaction=delivery.transaction,
+                error=error,
             )
 
     def _covered(self, last: str) -> list[_Delivery]:

@@ -17,6 +17,7 @@ import proton
 import pytest
 from proton.handlers import MessagingHandler, Reject, Release
 from proton.reactor import AtMostOnce
+from proton.utils import BlockingConnection
 
 from ackfsm.driving.live.brokers import RabbitMq
 from ackfsm.driving.live.processes import until
@@ -213,6 +214,53 @@ def test_pika_hands_over_by_callbacks_and_generators(broker: RabbitMq, recorder:
     assert shape(path, "m1") == [*told, "failed", "delivered redelivered", "acknowledge message", "processed"]
     assert shape(path, "m4") == [*told, "processed"]
     assert judged(path, "--set", "prefetch=1").unread == 0
+
+
+def test_pika_says_that_one_consumer_has_ended(broker: RabbitMq, recorder: Recorder, path: Path) -> None:
+    with recorded_pika.recorded(_connection(broker), recorder) as connection:
+        channel = connection.channel()
+        channel.confirm_delivery()
+        channel.queue_declare("cancelled")
+        _published(channel, "cancelled", "m0", "m1")
+        channel.basic_qos(prefetch_count=1)
+        method, _, _ = next(channel.consume("cancelled"))
+        assert channel.cancel() == 0
+        channel.basic_ack(method.delivery_tag)
+        tag = channel.basic_consume("cancelled", lambda channel, method, *_: channel.basic_ack(method.delivery_tag))
+        connection.process_data_events(5)
+        channel.basic_cancel(tag)
+    recorder.drained("cancelled")
+    lines = events(path)
+    handed = [line["consumer"] for line in lines if line["event"] == "delivered"]
+    ended = [(line["consumer"], line["queue"]) for line in lines if line["event"] == "close" and "consumer" in line]
+    assert ended == [(each, "cancelled") for each in handed]
+    found = judged(path, "--set", "consumption=receive")
+    assert (found.verdict, found.reasons, found.counts) == ("valid", (), {})
+
+
+def test_proton_settles_in_any_order(broker: RabbitMq, recorder: Recorder, path: Path) -> None:
+    with _channel(broker) as channel:
+        channel.queue_declare("any-order", durable=True)
+        url, address = f"amqp://guest:guest@127.0.0.1:{broker.port}", "/amq/queue/any-order"
+        connection = recorded_proton.recorded(BlockingConnection(url, allowed_mechs="PLAIN"), recorder)
+        sender, receiver = connection.create_sender(address), connection.create_receiver(address)
+        for name in ("m0", "m1", "m2"):
+            sender.send(proton.Message(id=name, body="", durable=True))
+            receiver.receive(5)
+        receiver.next_is("m1")
+        receiver.accept()
+        with pytest.raises(KeyError):
+            receiver.next_is("m1")
+        receiver.next_is("m2")
+        receiver.reject()
+        receiver.accept()
+        connection.close()
+        assert connection.closed
+        assert _depth(channel, "any-order") == 0
+    recorder.drained(address)
+    told = [line["message"] for line in events(path) if line["event"] in {"acknowledge", "failed"}]
+    assert told == ["m1", "m2", "m0"]
+    assert judged(path, "--set", "consumption=receive").verdict == "valid"
 
 
 def test_what_is_worked_on_at_once_is_a_session_each(broker: RabbitMq, recorder: Recorder, path: Path) -> None:

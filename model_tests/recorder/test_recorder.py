@@ -404,6 +404,16 @@ def test_the_time_is_that_of_the_calendar_and_is_never_set_back(path: Path, monk
     assert times[2] < clock() + 10**7
 
 
+def test_times_are_those_of_the_machine_where_others_write_them_too(path: Path) -> None:
+    before = time.monotonic_ns()
+    for _ in range(2):
+        with Recorder(path, "a", cannot_show=["drained"], monotonic=True) as recorder:
+            recorder.write("expired", message="m", queue="q")
+    times = [line["t"] for line in lines(path)]
+    assert before < times[0] < times[1] < time.monotonic_ns()
+    assert json.loads(path.read_text().splitlines()[0])["cannot_show"] == ["drained"]
+
+
 def test_a_clock_of_another_start_of_the_machine_is_not_taken(path: Path) -> None:
     header = {"ackfsm_history": 1, "clock": {"offset": 5, "boot": "another"}}
     path.write_text(json.dumps(header) + "\n")
