@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +12,11 @@ import pytest
 
 from ackfsm import tables
 from ackfsm.driving.live.brokers import ActiveMq, Artemis, BrokerJ, LiveBroker
+from ackfsm.driving.live.clients.client import Client, ClosedError, DownError, RefusedError
 from ackfsm.driving.live.clients.jms import LIBRARIES
 from ackfsm.terms import AckMode
 from model_tests.support.brokers import had, running
-from model_tests.support.live.jms import AskedError, Run, WorkerProcess
+from model_tests.support.live.jms import Run
 from model_tests.support.recorder.judged import events, judged
 
 Begin = Callable[..., Run]
@@ -27,6 +27,7 @@ BROKERS: Final[dict[str, type[LiveBroker]]] = {
     "activemq": ActiveMq,
 }
 """With which each library is driven."""
+PATIENCE: Final = 9
 CLIENT, INDIVIDUAL = AckMode.CLIENT_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE
 
 
@@ -47,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def begin(folder: Path) -> Iterator[Begin]:
     """Begin a run; brokers and workers are started when they are first needed."""
     brokers: dict[type[LiveBroker], LiveBroker] = {}
-    workers: dict[str, WorkerProcess] = {}
+    clients: dict[str, Client] = {}
     with contextlib.ExitStack() as stack:
 
         def run(library: str, queue: str, settings: dict[str, str] | None = None, **config: object) -> Run:
@@ -55,10 +56,11 @@ def begin(folder: Path) -> Iterator[Begin]:
             with had():
                 if kind not in brokers:
                     brokers[kind] = stack.enter_context(running(kind))
-                if library not in workers or workers[library].process.poll() is not None:
-                    workers[library] = stack.enter_context(WorkerProcess(library))
-            file = folder / f"{queue}.{library}.jsonl"
-            return Run(workers[library], brokers[kind], file, settings or {}, {"consumption": "receive", **config})
+                if library not in clients or not clients[library].alive:
+                    command = LIBRARIES[library].command()
+                    clients[library] = stack.enter_context(Client(library, command, folder / f"{library}.log"))
+            file, told = folder / f"{queue}.{library}.jsonl", {"consumption": "receive", **config}
+            return Run(clients[library], LIBRARIES[library], brokers[kind], file, settings=settings or {}, config=told)
 
         yield run
 
@@ -103,7 +105,12 @@ def test_the_modes_are_those_of_the_profile(library: Any) -> None:
 def test_the_settings_of_a_url_are_those_of_the_profile() -> None:
     mode = {"ack_mode": CLIENT}
     artemis = LIBRARIES["artemis"].profile_settings({"blockOnAcknowledge": "true", "callTimeout": "9"}, mode)
-    assert artemis == {"profile": "artemis", "ack_mode": CLIENT, "block_on_acknowledge": True}
+    assert artemis == {
+        "profile": "artemis",
+        "ack_mode": CLIENT,
+        "block_on_acknowledge": True,
+        "session_reattachment": False,
+    }
     activemq = LIBRARIES["activemq"].profile_settings({"jms.redeliveryPolicy.maximumRedeliveries": "2"}, mode)
     assert activemq == {"profile": "activemq", "ack_mode": CLIENT, "max_delivery_attempts": 3}
 
@@ -217,7 +224,7 @@ def test_a_listener_rolls_back_and_commits(begin: Begin, library: str) -> None:
     run.session(AckMode.SESSION_TRANSACTED, listener=True)
     assert run.listened() == "m1"
     run.do("rollback")
-    with pytest.raises(AskedError, match="refused: the listener holds a message"):
+    with pytest.raises(RefusedError, match="the listener holds a message"):
         run.do("close")
     run.done("m1")
     assert (run.listened() or "").startswith("m1 redelivered")
@@ -248,7 +255,7 @@ def test_an_asynchronous_send_is_answered_by_its_completion(begin: Begin, librar
 def test_a_library_of_jms_1_1_refuses_asynchronous_sends(begin: Begin, library: str) -> None:
     run = begin(library, "refused", ack_mode=CLIENT)
     run.session(CLIENT)
-    with pytest.raises(AskedError, match="refused: the library has no CompletionListener"):
+    with pytest.raises(RefusedError, match="the library has no CompletionListener"):
         run.send("m1", asynchronous=True)
     run.close()
     assert events(run.file)[:-1] == []
@@ -289,7 +296,7 @@ def test_one_consumer_is_closed(begin: Begin, library: str) -> None:
     assert run.receive() == "m1"
     run.acknowledge("m1")
     run.do("close", consumer="s")
-    with pytest.raises(AskedError, match="closed: the session has no consumer s"):
+    with pytest.raises(ClosedError, match="the session has no consumer s"):
         run.receive()
     assert run.send("m2") == ["confirmed"]
     run.consumer()
@@ -324,7 +331,8 @@ def test_a_durable_subscription_outlives_its_consumer(begin: Begin, library: str
         run.acknowledge(message)
         run.do("close")
     run.close()
-    assert judged(run.file).verdict == "unknown"  # nobody has seen the subscription drained
+    # Nobody has seen the subscription drained; and Broker-J flags what was prefetched when the link is detached.
+    assert judged(run.file).verdict == ("invalid" if library == "qpid-jms" else "unknown")
     assert told(run, "m1")[:3] == ["send", "confirmed", "delivered"]
 
 
@@ -337,7 +345,7 @@ def test_a_subscription_is_shared(begin: Begin, library: str) -> None:
     run.session(CLIENT, "s2")
     shared = {"topic": True, "durable": True, "shared": True, "subscription": "readers"}
     if not LIBRARIES[library].shared:
-        with pytest.raises(AskedError, match="refused: the library shares no subscription"):
+        with pytest.raises(RefusedError, match="the library shares no subscription"):
             run.consumer("s", **shared)
         run.close()
         return
@@ -384,8 +392,7 @@ def test_a_worker_is_killed(begin: Begin, library: str) -> None:
     run.send("m1")
     assert run.receive() == "m1"
     run.write("fault", "c1.s", fault="consumer_crash")
-    run.worker.process.send_signal(signal.SIGKILL)
-    run.worker.process.wait()
+    run.client.kill()
     run.write("recovered", "c1.s", fault="consumer_crash")
     after = begin(library, "killed", ack_mode=CLIENT)
     after.session(CLIENT, listener=False)
@@ -400,9 +407,9 @@ def test_a_worker_is_killed(begin: Begin, library: str) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_worker_ends_with_its_input(begin: Begin, library: str) -> None:
     run = begin(library, "ended", ack_mode=CLIENT)
-    assert run.worker.process.stdin is not None
-    run.worker.process.stdin.close()
-    assert run.worker.process.wait(timeout=10) == 0
+    before = time.monotonic()
+    run.client.stop()
+    assert (run.client.alive, time.monotonic() - before < PATIENCE) == (False, True)  # it was not killed
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
@@ -414,13 +421,13 @@ def test_a_broker_is_killed_and_comes_back(begin: Begin, library: str) -> None:
     assert run.receive() == "m1"
     run.write("fault", fault="broker_kill")
     run.broker.kill()
-    with pytest.raises(AskedError, match="down"):
-        run.worker.ask("reopen")
-    with pytest.raises(AskedError, match="closed"):
+    with pytest.raises(DownError):
+        run.do("reopen", None)
+    with pytest.raises(ClosedError):
         run.receive()
     run.broker.start()
     run.write("recovered", fault="broker_kill")
-    run.worker.ask("reopen")
+    run.do("reopen", None)
     run.session(CLIENT, listener=False)
     assert (run.receive() or "").startswith("m1")
     run.acknowledge("m1")

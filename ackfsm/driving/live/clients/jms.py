@@ -103,13 +103,14 @@ class JmsLibrary:
         return ["java", *_JVM, *self.properties, "-cp", classes, "Worker", json.dumps(told)]
 
     def profile_settings(self, settings: Mapping[str, str], others: Mapping[str, object]) -> dict[str, Any]:
-        """The settings of the profile that the vendor's ``settings`` are, with the ``others`` that it is run with.
+        """The settings of the profile that the vendor's ``settings`` and defaults are, with the ``others`` of the run.
 
         What the tables have no word for is left out.
         """
         specification = tables.load()
         table = specification.profiles[specification.profile_of(self.profile)]
-        named = {alias.name: word for name, word in settings.items() if (alias := table.url_alias(name))}
+        all_settings = {**self.settings, **settings}
+        named = {alias.name: word for name, word in all_settings.items() if (alias := table.url_alias(name))}
         given = specification.given(self.profile, {**named, **others})
         values = table.settings(given)
         return {key: values[key] for key in given}
