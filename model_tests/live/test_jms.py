@@ -51,8 +51,15 @@ def begin(folder: Path) -> Iterator[Begin]:
     clients: dict[str, Client] = {}
     with contextlib.ExitStack() as stack:
 
-        def run(library: str, queue: str, settings: dict[str, str] | None = None, **config: object) -> Run:
-            kind = BROKERS[library]
+        def run(
+            library: str,
+            queue: str,
+            settings: dict[str, str] | None = None,
+            *,
+            on: type[LiveBroker] | None = None,
+            **config: object,
+        ) -> Run:
+            kind = on or BROKERS[library]
             with had():
                 if kind not in brokers:
                     brokers[kind] = stack.enter_context(running(kind))
@@ -317,7 +324,7 @@ def test_a_durable_subscription_outlives_its_consumer(begin: Begin, library: str
     run = begin(library, "durable", name, ack_mode=CLIENT, destination="durable_subscription")
     run.broker.declare("news", "topic")
     run.queue = "news"
-    subscribed = {"topic": True, "durable": True, "subscription": "reader"}
+    subscribed: dict[str, Any] = {"topic": True, "durable": True, "subscription": "reader"}
     run.session(CLIENT, "p")
     for message in ("m1", "m2"):
         run.session(CLIENT)
@@ -343,7 +350,7 @@ def test_a_subscription_is_shared(begin: Begin, library: str) -> None:
     run.queue = "shares"
     run.session(CLIENT, "s")
     run.session(CLIENT, "s2")
-    shared = {"topic": True, "durable": True, "shared": True, "subscription": "readers"}
+    shared: dict[str, Any] = {"topic": True, "durable": True, "shared": True, "subscription": "readers"}
     if not LIBRARIES[library].shared:
         with pytest.raises(RefusedError, match="the library shares no subscription"):
             run.consumer("s", **shared)
@@ -435,3 +442,52 @@ def test_a_broker_is_killed_and_comes_back(begin: Begin, library: str) -> None:
     run.drained()
     run.close()
     assert judged(run.file).verdict == "valid"
+
+
+SEEN: Final[dict[tuple[str, type[LiveBroker]], tuple[list[str], str]]] = {
+    # An individual acknowledgement of the last takes the mark from those before it.
+    ("activemq", ActiveMq): (["m1", "m2"], "invalid"),
+    ("artemis", Artemis): (["m1", "m2"], "valid"),
+    # The client gives them back as if they had not been delivered, and Broker-J flags them by itself.
+    ("qpid-jms", Artemis): (["m1", "m2"], "invalid"),
+    ("qpid-jms", BrokerJ): (["m1 redelivered 2", "m2 redelivered 2"], "valid"),
+}
+
+
+@pytest.mark.parametrize(("library", "broker"), SEEN, ids=lambda each: each if isinstance(each, str) else each.name)
+def test_a_session_is_closed_that_holds_messages(begin: Begin, library: str, broker: type[LiveBroker]) -> None:
+    """What the vendors' software does, and whether the tables allow it."""
+    run = begin(library, f"left-{broker.name}", on=broker, ack_mode=INDIVIDUAL)
+    produced(run, INDIVIDUAL, "m1", "m2", "m3")
+    run.session(INDIVIDUAL, listener=False)
+    assert [run.receive() for _ in range(3)] == ["m1", "m2", "m3"]
+    run.acknowledge("m3")
+    run.do("close")
+    run.session(INDIVIDUAL, listener=False)
+    again = [str(run.receive()) for _ in range(2)]
+    for message in again:
+        run.acknowledge(message[:2])
+    run.do("close")
+    run.drained()
+    run.close()
+    assert (again, judged(run.file).verdict) == SEEN[library, broker]
+
+
+@pytest.mark.parametrize(("broker", "again"), [(Artemis, ""), (BrokerJ, "m1 redelivered")])
+def test_qpid_jms_rejects_a_message(begin: Begin, broker: type[LiveBroker], again: str) -> None:
+    """Broker-J delivers what is rejected again, as if it had been modified."""
+    run = begin("qpid-jms", f"rejected-{broker.name}", on=broker, ack_mode=INDIVIDUAL)
+    run.session(INDIVIDUAL, listener=False)
+    run.send("m1")
+    assert run.receive() == "m1"
+    run.do("settle", message=f"{run.queue}-m1", outcome="rejected")
+    run.do("close")
+    run.session(INDIVIDUAL, listener=False)
+    found = run.receive(timeout=3) or ""
+    assert found.startswith(again)
+    assert bool(found) is bool(again)
+    if found:
+        run.acknowledge("m1")
+    run.do("close")
+    run.drained()
+    run.close()
