@@ -71,7 +71,7 @@ def test_programs_of_a_tour_are_led_by_the_fault_that_strikes_in_them() -> None:
     assert set(programs) == {None, *faults}
     struck = [step for program in programs[Fault.BROKER_KILL] for step in program.steps if isinstance(step, Act)]
     assert {step.event for step in struck if step.during is Fault.BROKER_KILL} >= {"send"}
-    assert all(isinstance(program, Program) and str(program) for its in programs.values() for program in its)
+    assert all(isinstance(program, Program) for its in programs.values() for program in its)
 
 
 @pytest.mark.parametrize(
