@@ -42,6 +42,9 @@ def add_live(commands: Commands) -> None:
         dest="settings",
         help="a setting of the broker, by its vendor's name; may be repeated",
     )
+    parser.add_argument(
+        "--profile", metavar="P", help="judge by this profile, or the file of one (default: that of the client)"
+    )
     parser.add_argument("--queue", metavar="KIND", default="", help="kind of the queues, as quorum of rabbitmq")
     parser.add_argument(
         "--seconds",
@@ -73,6 +76,7 @@ def _live(arguments: argparse.Namespace) -> int:
             folder=arguments.output,
             settings=dict(map(_setting, arguments.settings)),
             kind=arguments.queue,
+            profile=arguments.profile,
             clients=arguments.client,
             ack_modes=modes_of(arguments),
             consumptions=None

@@ -14,6 +14,7 @@ from ackfsm.driving.conform._adapter import (
 from ackfsm.driving.conform._campaign import conform
 from ackfsm.driving.conform._claims import Claims, Mode, Operation
 from ackfsm.driving.conform._command import PROTOCOL, Command
+from ackfsm.driving.conform._judge import Judgement
 from ackfsm.driving.conform._program import Act, Program
 from ackfsm.driving.conform._report import NO_FAULT, Cell, Failure, Limits, Report, Status
 from ackfsm.driving.conform._serve import serve
@@ -33,6 +34,7 @@ __all__ = [
     "Delivery",
     "Depth",
     "Failure",
+    "Judgement",
     "Limits",
     "Mode",
     "Operation",

@@ -72,7 +72,8 @@ class LiveAdapter(Adapter):
         """Of a broker that runs; ``folder`` is for the logs and lines of the clients."""
         self._broker, self._driver, self._claims, self._kind = broker, driver, claims, kind
         self._command = driver.command()
-        self.configurations = claimed(claims, tables.load()).configurations
+        known = claimed(claims, tables.load())
+        self.specification, self.configurations = known.specification, known.configurations
         self._folder = folder
         self._runs = self._made = 0
         self._up = True

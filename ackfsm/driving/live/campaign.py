@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ackfsm import tables
-from ackfsm.driving.conform import Claims, Limits, Mode, Operation, Report, Status, conform
+from ackfsm.driving.conform import NO_FAULT, Claims, Judgement, Limits, Mode, Operation, Report, Status, conform
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
@@ -17,6 +16,7 @@ from ackfsm.driving.live.coverage import Covered, performed_in
 from ackfsm.driving.live.led import led
 from ackfsm.driving.live.rows import Performed, TableRow
 from ackfsm.driving.live.tour import tour
+from ackfsm.support.files import write_file
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted
 
@@ -90,6 +90,7 @@ def live(  # noqa: PLR0913 - by name
     folder: Path,
     settings: Mapping[str, str],
     kind: str = "",
+    profile: str | None = None,
     clients: Collection[str] | None = None,
     ack_modes: Collection[AckMode] | None = None,
     consumptions: Collection[Consumption] | None = None,
@@ -105,6 +106,7 @@ def live(  # noqa: PLR0913 - by name
         folder: what broker and clients write, made if there is none.
         settings: of the broker, by the vendor's names.
         kind: of the queues.
+        profile: by which the runs are judged, or the path of one; by default that of the client.
         clients: only these, by name; by default all that the broker serves.
         ack_modes: only these; by default all that the client has.
         consumptions: only these; by default all that the client has.
@@ -139,9 +141,10 @@ def live(  # noqa: PLR0913 - by name
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
             progress(what, number, len(cells))
-            driven = _Driven(
-                running, driver, _claims(running, driver, mode, consumption, delivery_modes, kind), folder, kind
-            )
+            claims = _claims(running, driver, mode, consumption, delivery_modes, kind)
+            if profile is not None:
+                claims = dataclasses.replace(claims, profile=profile)
+            driven = _Driven(running, driver, claims, folder, kind)
             reports.append(driven.report(faults, limits, functools.partial(_told, progress, what, number, len(cells))))
             covered.append(driven.covered())
         version = running.version
@@ -162,12 +165,11 @@ class _Driven:
         self._claims = claims
         self._place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
         self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
-        self._specification = tables.load()
         self._tours = {
-            each: tour(self._specification, configuration, faults=claims.faults)
+            each: tour(self._adapter.specification, configuration, faults=claims.faults)
             for each, configuration in self._adapter.configurations.items()
         }
-        self._histories: dict[Mode, list[bytes]] = {each: [] for each in self._tours}
+        self._histories: dict[Mode, list[Path]] = {each: [] for each in self._tours}
 
     def report(
         self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
@@ -181,18 +183,27 @@ class _Driven:
                 faults=None if faults is None else [each for each in faults if each in {None, *self._claims.faults}],
                 output=self._place,
                 led=lambda mode, fault: programs[mode].get(fault, ()),
-                watch=lambda mode, _fault, judged: self._histories[mode].append(judged.history),
+                watch=self._keep,
                 progress=lambda cell, _done, _of: progress(cell.rpartition("; ")[2]),
             )
         finally:
             self._adapter.end()
+
+    def _keep(self, mode: Mode, fault: Fault | None, judged: Judgement) -> None:
+        number = sum(map(len, self._histories.values())) + 1
+        path = self._place / "histories" / f"{number:03}-{fault or NO_FAULT}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_file(path, judged.history)
+        self._histories[mode].append(path)
 
     def covered(self) -> Covered:
         """Return the rows that were performed, of those that can be."""
         total, reachable = Performed(), frozenset[TableRow]()
         for mode, its in self._tours.items():
             reachable |= its.rows
-            total += performed_in(self._histories[mode], self._adapter.configurations[mode], self._specification)
+            total += performed_in(
+                self._histories[mode], self._adapter.configurations[mode], self._adapter.specification
+            )
         return Covered.of(reachable, total)
 
 

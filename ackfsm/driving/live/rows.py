@@ -14,7 +14,7 @@ import operator
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, Self, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -58,6 +58,9 @@ class TableRow:
 
     def __str__(self) -> str:
         return f"{self.machine}: {self.state}, {self.event} ({self.place})"
+
+
+_Counted = TypeVar("_Counted")
 
 
 class Frame(NamedTuple):
@@ -156,15 +159,16 @@ class Performed:
 
     def __add__(self, other: Self) -> Performed:
         """Return what both have performed."""
-        certain, possible, left_out = (
-            MappingProxyType(dict(sorted((Counter(mine) + Counter(its)).items())))
-            for mine, its in (
-                (self.certain, other.certain),
-                (self.possible, other.possible),
-                (self.left_out, other.left_out),
-            )
+        return Performed(
+            _summed(self.certain, other.certain),
+            _summed(self.possible, other.possible),
+            self.messages + other.messages,
+            _summed(self.left_out, other.left_out),
         )
-        return Performed(certain, possible, self.messages + other.messages, left_out)
+
+
+def _summed(one: Mapping[_Counted, int], other: Mapping[_Counted, int]) -> Mapping[_Counted, int]:
+    return MappingProxyType(Counter(one) + Counter(other))
 
 
 _IMPOSSIBLE: Final = "no run of the model explains what was recorded"
@@ -285,7 +289,8 @@ class _Runs:
     def _hear(self, cut: Cut, place: int, always: Mapping[int, int], into: dict[int, int]) -> None:
         """Go from ``cut`` over the sign at ``place``."""
         for number, way in enumerate(self._observer.ways(self._life.heard[place].sign)):
-            point, here = (cut,), always
+            point: _Point = (cut,)
+            here = always
             moves = way or (Move(frozenset(), Certainty.PERHAPS),)
             for nth, move in enumerate(moves, start=1):
                 last = nth == len(moves)
