@@ -71,7 +71,9 @@ def _told(report: LiveReport, status: Status) -> Iterator[RenderableType]:
     for each, cell in cells:
         yield hanging(f"  {_named(each, cell)}: {printable(_why(cell))}", "")
         if cell.failure is not None and cell.failure.small is not None:
-            line = f"    ackfsm verify {shlex.quote(str(cell.failure.small))}"
+            own = each.claims.profile if each.claims.profile.endswith((".yaml", ".yml")) else ""
+            profile = f" --profile {shlex.quote(own)}" if own else ""
+            line = f"    ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}"
             yield Text(line, no_wrap=True, overflow="ignore")
 
 

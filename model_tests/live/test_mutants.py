@@ -1,0 +1,84 @@
+"""A row of a profile that says what a broker does not do is refuted by that broker."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from ackfsm.driving.conform import Limits
+from ackfsm.driving.live.brokers import BROKERS
+from ackfsm.driving.live.campaign import live
+from ackfsm.driving.live.clients.drivers import drivers
+from ackfsm.terms import AckMode, Consumption, Fault, Verdict
+from model_tests.support.tools import missing
+from model_tests.support.whole import few
+
+
+@dataclasses.dataclass(frozen=True)
+class Believed:
+    """A setting of a profile that was believed, or might be, and where the broker refutes it."""
+
+    setting: str
+    value: str
+    broker: str
+    client: str
+    mode: AckMode
+    consumption: Consumption
+    fault: Fault | None
+    kind: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.broker} {self.mode} {self.setting}={self.value}"
+
+    def profile(self, folder: Path) -> Path:
+        """The profile with that setting, as a file."""
+        path = folder / "believed.yaml"
+        because = f"{{value: {self.value}, because: believed before it was tried, source: JMS 8.7}}"
+        like = next(each.profile for each in drivers(self.broker) if each.client == self.client)
+        path.write_text(f"system: As believed\nlike: {like}\ndefaults:\n  {self.setting}: {because}\n", encoding="utf-8")
+        return path
+
+
+_CLIENT, _INDIVIDUAL = AckMode.CLIENT_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE
+_LISTENER, _RECEIVE = Consumption.LISTENER, Consumption.RECEIVE
+_THROWS, _KILLED = Fault.LISTENER_EXCEPTION, Fault.BROKER_KILL
+
+BELIEVED: Final = [
+    Believed("listener_exception", "redeliver", "artemis", "artemis", _CLIENT, _LISTENER, _THROWS),
+    Believed("listener_exception", "acknowledge", "artemis", "artemis", _INDIVIDUAL, _LISTENER, _THROWS),
+    Believed("redelivery_mark_persisted", "true", "artemis", "artemis", _INDIVIDUAL, _RECEIVE, _KILLED),
+    Believed("client_ack_scope", "message", "artemis", "artemis", _CLIENT, _RECEIVE, None),
+    Believed("listener_exception", "redeliver", "activemq", "activemq", _CLIENT, _LISTENER, _THROWS),
+    Believed("listener_exception", "redeliver", "activemq", "activemq", _INDIVIDUAL, _LISTENER, _THROWS),
+    Believed("client_ack_scope", "message", "activemq", "activemq", _CLIENT, _RECEIVE, None),
+    Believed("restart_marks_redelivered", "true", "rabbitmq", "pika", _INDIVIDUAL, _RECEIVE, _KILLED, "quorum"),
+    Believed("rollback_requeues", "true", "rabbitmq", "pika", AckMode.SESSION_TRANSACTED, _RECEIVE, None),
+    Believed("client_ack_scope", "message", "rabbitmq", "pika", _CLIENT, _RECEIVE, None),
+]
+
+
+@pytest.mark.parametrize("believed", few(BELIEVED, 2), ids=str)
+def test_a_broker_refutes_what_was_believed_of_it(believed: Believed, tmp_path: Path) -> None:
+    (driver,) = (each for each in drivers(believed.broker) if each.client == believed.client)
+    if why := BROKERS[believed.broker].lacks() or driver.lacks():
+        missing(why)
+
+    def verdict(profile: Path | None, seconds: float) -> Verdict:
+        return live(
+            believed.broker,
+            folder=tmp_path / ("believed" if profile else "shipped"),
+            settings={},
+            kind=believed.kind,
+            profile=profile and str(profile),
+            clients=[believed.client],
+            ack_modes=[believed.mode],
+            consumptions=[believed.consumption],
+            faults=[believed.fault],
+            limits=Limits(runs=3, wait=0.3, seconds=seconds),
+        ).verdict
+
+    assert verdict(believed.profile(tmp_path), 60) is Verdict.INVALID
+    assert verdict(None, 10) is not Verdict.INVALID
