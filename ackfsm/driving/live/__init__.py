@@ -1,1 +1,1 @@
-"""Live brokers: programs from the tables, and which rows of the tables a recorded history performed."""
+"""Live brokers: programs from the tables that perform every row."""
