@@ -38,7 +38,9 @@ class Believed:
         path = folder / "believed.yaml"
         because = f"{{value: {self.value}, because: believed before it was tried, source: JMS 8.7}}"
         like = next(each.profile for each in drivers(self.broker) if each.client == self.client)
-        path.write_text(f"system: As believed\nlike: {like}\ndefaults:\n  {self.setting}: {because}\n", encoding="utf-8")
+        path.write_text(
+            f"system: As believed\nlike: {like}\ndefaults:\n  {self.setting}: {because}\n", encoding="utf-8"
+        )
         return path
 
 

@@ -13,10 +13,10 @@ import pytest
 from ackfsm import tables
 from ackfsm.checking.explore import Change, Interpreter
 from ackfsm.checking.network import Bounds, Network, compose
-from ackfsm.driving.live.rows import TableRow
 from ackfsm.driving.live.tour import STAGES, Run, Stage, StepKind, Tour, tour
 from ackfsm.tables import RowKind
 from ackfsm.terms import Configuration, Fault
+from ackfsm.verify.findings.performed import TableRow
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
 MODES = {

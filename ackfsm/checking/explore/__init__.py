@@ -2,7 +2,8 @@
 
 ``questions`` are what a check asks (anomalies, liveness, equality), ``search`` is the search of a state space,
 ``symbolic`` the same with sets of states, ``reduction`` what need not be searched, ``replay`` performs what was found.
-Other packages import from here, and ``search.distributed`` for a search in many processes, which needs NumPy and Numba.
+Other packages import from here, and three modules that need NumPy: ``search.distributed``, a search in many processes,
+and ``search.reached`` and ``search.successors``, for what is asked of every state.
 """
 
 from ackfsm.checking.explore.questions.check import Answer, Finding, SearchFunction, check, without_effect

@@ -14,11 +14,11 @@ from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered, performed_in
 from ackfsm.driving.live.led import led
-from ackfsm.driving.live.rows import Performed, TableRow
 from ackfsm.driving.live.tour import tour
 from ackfsm.support.files import write_file
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted
+from ackfsm.verify.findings.performed import Performed, TableRow
 
 __all__ = ["LiveReport", "live"]
 

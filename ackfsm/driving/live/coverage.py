@@ -8,11 +8,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from ackfsm.driving.live.rows import Performed, TableRow, rows_performed
 from ackfsm.history.read import read
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from ackfsm.verify import Kept
+from ackfsm.verify.findings.performed import Performed, TableRow, rows_performed
 
 __all__ = ["Covered", "performed_in"]
 

@@ -20,13 +20,13 @@ import numpy.typing as npt
 
 from ackfsm.checking.explore import pack
 from ackfsm.checking.explore.search.reached import Reached
+from ackfsm.checking.explore.search.successors import Successors
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
-from ackfsm.driving.live.rows import StepRows, TableRow
 from ackfsm.engine.core.table import read_execution
 from ackfsm.tables import ALWAYS, EventRef, Fsm, Lane, Only, Row, RowKind, Specification, base_state
 from ackfsm.tables.names import Agent
 from ackfsm.terms import Configuration, DefectError, Fault
-from ackfsm.verify.conformance.successors import Successors
+from ackfsm.verify.findings.performed import StepRows, TableRow
 
 __all__ = ["STAGES", "Program", "Run", "Stage", "Step", "StepKind", "Tour", "Unreached", "tour"]
 

@@ -19,11 +19,11 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.search.successors import Successors, Vectors
 from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.history.arrays import Ints
 from ackfsm.tables import Certainty, Lane, Of, Only, Side, SignRow, Specification
 from ackfsm.terms import Configuration, Fault
-from ackfsm.verify.conformance.successors import Successors, Vectors
 from ackfsm.verify.context.signs import BOTH, Sign
 
 __all__ = ["Belief", "Hearing", "Move", "Observer", "States", "TooManyStatesError", "Way"]

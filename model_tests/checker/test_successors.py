@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.search import successors as successors_
+from ackfsm.checking.explore.search.successors import Successors
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import EventRef, Fsm
-from ackfsm.verify.conformance import successors as successors_
-from ackfsm.verify.conformance.successors import Successors
 from model_tests.support.tables import networks, row, shipped
 
 

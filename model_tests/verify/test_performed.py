@@ -12,10 +12,10 @@ import pytest
 from ackfsm import tables, verify
 from ackfsm.checking import explore, export
 from ackfsm.checking.explore import Step
-from ackfsm.driving.live import rows
-from ackfsm.driving.live.rows import Performed, TableRow, rows_performed
 from ackfsm.engine import History
 from ackfsm.tables import RowKind, Specification, base_state
+from ackfsm.verify.findings import performed as rows
+from ackfsm.verify.findings.performed import Performed, TableRow, rows_performed
 from model_tests.support.engine.brokers import broker_of, fill, received
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.verify.model_runs import random_run, systems

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from ackfsm.checking.explore import PackedNetwork
+from ackfsm.checking.explore.search.encode import PackedNetwork
 from ackfsm.history.arrays import Ints, Mask
 
 __all__ = ["Successors", "Vectors"]
