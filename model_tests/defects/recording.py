@@ -195,8 +195,8 @@ _WALKS = (
         "what-was-possible-may-not-have-happened",
         "a message that its consumer gave back may still be with it, so that it need not come again",
         _OBSERVER,
-        "after |= {state for state in before if not possible[state]}",
-        "after |= before",
+        "after |= {state for state in belief if not possible[state]}",
+        "after |= belief",
         noticed_by=_NAMED,
     ),
     Defect(
@@ -243,8 +243,8 @@ _WALKS = (
         "nobody-goes-on-after-a-fault",
         "a client that starts its session over after a fault, as its library does, is taken for impossible",
         _OBSERVER,
-        "return self._with(found, self._then(row, sign.consumer))",
-        "return found",
+        "then = (Move(after, Certainty.PERHAPS),) if after else ()",
+        "then = ()",
         noticed_by=_CAUSES,
     ),
 )

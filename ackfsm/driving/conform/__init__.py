@@ -1,5 +1,6 @@
 """Drive somebody's broker through every mode it claims under every fault it can take, and judge the runs."""
 
+from ackfsm.driving.conform._acts import ACTS
 from ackfsm.driving.conform._adapter import (
     AckOutcome,
     Adapter,
@@ -8,11 +9,13 @@ from ackfsm.driving.conform._adapter import (
     CommitOutcome,
     Delivery,
     Depth,
+    ListenerHoldsError,
     SendOutcome,
     Strike,
+    UndecidedError,
 )
 from ackfsm.driving.conform._campaign import conform
-from ackfsm.driving.conform._claims import Claims, Mode, Operation
+from ackfsm.driving.conform._claims import Claims, Mode, Operation, claimed
 from ackfsm.driving.conform._command import PROTOCOL, Command
 from ackfsm.driving.conform._judge import Judgement
 from ackfsm.driving.conform._program import Act, Program
@@ -20,6 +23,7 @@ from ackfsm.driving.conform._report import NO_FAULT, Cell, Failure, Limits, Repo
 from ackfsm.driving.conform._serve import serve
 
 __all__ = [
+    "ACTS",
     "NO_FAULT",
     "PROTOCOL",
     "AckOutcome",
@@ -36,6 +40,7 @@ __all__ = [
     "Failure",
     "Judgement",
     "Limits",
+    "ListenerHoldsError",
     "Mode",
     "Operation",
     "Program",
@@ -43,6 +48,8 @@ __all__ = [
     "SendOutcome",
     "Status",
     "Strike",
+    "UndecidedError",
+    "claimed",
     "conform",
     "serve",
 ]

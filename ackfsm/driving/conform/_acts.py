@@ -5,17 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from ackfsm.driving.conform._adapter import Delivery, Strike
-from ackfsm.driving.conform._program import Act
+from ackfsm.driving.conform._adapter import Adapter, Delivery, Strike
+from ackfsm.driving.conform._claims import Claimed, Mode
+from ackfsm.driving.conform._program import Act, Program, Step
+from ackfsm.driving.conform._run import Performed, Run
 from ackfsm.tables.names import Event
 from ackfsm.terms import Fault
 
-if TYPE_CHECKING:
-    from ackfsm.driving.conform._run import Run
-
-__all__ = ["ACTS", "Hand", "let_go", "perform_act"]
+__all__ = ["ACTS", "Hand", "perform"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -27,35 +26,58 @@ class Hand:
     processed: bool = False
 
 
-def perform_act(run: Run, act: Act) -> None:
-    """Do what ``act`` is; it is left out where the broker has done something else than the model's run."""
-    if act.event in set(Fault) - {Fault.LISTENER_EXCEPTION}:
-        run.befall(Fault(act.event), act.who, at_stake=act.who in run.hands)
-        return
-    ACTS[act.event](run, act)
+def perform(adapter: Adapter, claimed: Claimed, mode: Mode, program: Program, wait: float) -> Performed:
+    """Run ``program``; ``wait`` seconds is how long a receive waits for a message.
+
+    Raises whatever the adapter raises beside the errors of :mod:`ackfsm.driving.conform`.
+    """
+    return _Led(adapter, claimed, mode, wait).go(program)
+
+
+class _Led(Run):
+    """A run of acts by the events of the tables as well."""
+
+    def __init__(self, adapter: Adapter, claimed: Claimed, mode: Mode, wait: float) -> None:
+        super().__init__(adapter, claimed, mode, wait)
+        self.hands: dict[int, Hand] = {}
+
+    def step(self, step: Step) -> None:
+        """Do what an act is; it is left out where the broker has done something else than the model's run."""
+        if not isinstance(step, Act):
+            super().step(step)
+        elif step.event in set(Fault) - {Fault.LISTENER_EXCEPTION}:
+            self.befall(Fault(step.event), step.who, at_stake=step.who in self.hands)
+        else:
+            ACTS[step.event](self, step)
+
+    def drain(self) -> None:
+        """Let the listeners return first."""
+        for who in list(self.hands):
+            _let_go(self, who)
+        super().drain()
 
 
 def _strike(act: Act) -> Strike | None:
     return None if act.during is None else Strike(act.during, act.after)
 
 
-def _send(run: Run, act: Act) -> None:
+def _send(run: _Led, act: Act) -> None:
     run.send(_strike(act))
 
 
-def _resend(run: Run, act: Act) -> None:
+def _resend(run: _Led, act: Act) -> None:
     if act.message in run.sent_ids() and not run.transacted:  # in the model a second copy is in no transaction
         run.send(_strike(act), again=act.message)
 
 
-def _deliver(run: Run, act: Act) -> None:
-    let_go(run, act.who)
+def _deliver(run: _Led, act: Act) -> None:
+    _let_go(run, act.who)
     got = run.receive(act.who)
     if got is not None:
         run.hands[act.who] = Hand(*got)
 
 
-def let_go(run: Run, who: int) -> None:
+def _let_go(run: _Led, who: int) -> None:
     """The listener returns, if it holds a message still."""
     hand = run.hands.pop(who, None)
     if hand is None or hand.client not in run.clients():
@@ -65,70 +87,70 @@ def let_go(run: Run, who: int) -> None:
     run.returned(hand.client, hand.delivery.message)
 
 
-def _process(run: Run, act: Act) -> None:
+def _process(run: _Led, act: Act) -> None:
     hand = run.hands.get(act.who)
     if hand is None or hand.processed or hand.client not in run.clients():
         return
     hand.processed = True
     run.processed(hand.client, hand.delivery.message)
     if not (run.transacted or run.by_application):
-        let_go(run, act.who)
+        _let_go(run, act.who)
 
 
-def _acknowledge(run: Run, act: Act) -> None:
+def _acknowledge(run: _Led, act: Act) -> None:
     client = run.consumers.get(act.who)
     if client is None or not client.held or not run.by_application:
         return
     message = act.message if act.message in client.held else client.held[-1]
     run.acknowledge(client, message, _strike(act))
-    let_go(run, act.who)
+    _let_go(run, act.who)
 
 
-def _commit(run: Run, act: Act) -> None:
+def _commit(run: _Led, act: Act) -> None:
     if run.producer is not None:
         run.commit(run.producer, _strike(act))
 
 
-def _rollback(run: Run, _: Act) -> None:
+def _rollback(run: _Led, _: Act) -> None:
     if run.producer is not None:
         run.rollback(run.producer)
 
 
-def _commit_received(run: Run, act: Act) -> None:
+def _commit_received(run: _Led, act: Act) -> None:
     client = run.consumers.get(act.who)
     if client is not None:
         run.commit(client, _strike(act))
-        let_go(run, act.who)
+        _let_go(run, act.who)
 
 
-def _rollback_received(run: Run, act: Act) -> None:
+def _rollback_received(run: _Led, act: Act) -> None:
     client = run.consumers.get(act.who)
     if client is not None:
         run.rollback(client)
-        let_go(run, act.who)
+        _let_go(run, act.who)
 
 
-def _recover(run: Run, act: Act) -> None:
-    let_go(run, act.who)
+def _recover(run: _Led, act: Act) -> None:
+    _let_go(run, act.who)
     run.recover(act.who)
 
 
-def _close(run: Run, act: Act) -> None:
-    let_go(run, act.who)
+def _close(run: _Led, act: Act) -> None:
+    _let_go(run, act.who)
     run.close(run.consumers.get(act.who))
 
 
-def _close_producer(run: Run, _: Act) -> None:
+def _close_producer(run: _Led, _: Act) -> None:
     run.close(run.producer)
 
 
-def _throw(run: Run, act: Act) -> None:
+def _throw(run: _Led, act: Act) -> None:
     hand = run.hands.pop(act.who, None)
     if hand is not None and not hand.processed and hand.client in run.clients() and not hand.client.given_back:
         run.fail(hand.client, hand.delivery)
 
 
-ACTS: Final[Mapping[str, Callable[[Run, Act], None]]] = MappingProxyType(
+ACTS: Final[Mapping[str, Callable[[_Led, Act], None]]] = MappingProxyType(
     {
         Event.SEND: _send,
         Event.SEND_IN_TRANSACTION: _send,

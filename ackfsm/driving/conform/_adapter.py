@@ -17,8 +17,10 @@ __all__ = [
     "CommitOutcome",
     "Delivery",
     "Depth",
+    "ListenerHoldsError",
     "SendOutcome",
     "Strike",
+    "UndecidedError",
 ]
 
 
@@ -28,6 +30,14 @@ class ClientClosedError(AckfsmError):
 
 class BrokerDownError(AckfsmError):
     """The answer while the broker does not run."""
+
+
+class ListenerHoldsError(AckfsmError):
+    """The answer to ``close`` while the client's listener holds a message that it was called with meanwhile."""
+
+
+class UndecidedError(AckfsmError):
+    """The answer that a call could not be made: the run proves nothing, and the next one begins."""
 
 
 class SendOutcome(StrEnum):

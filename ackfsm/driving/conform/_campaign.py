@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from ackfsm import tables
+from ackfsm.driving.conform._acts import perform
 from ackfsm.driving.conform._adapter import Adapter
 from ackfsm.driving.conform._claims import Claimed, Claims, Mode, claimed
 from ackfsm.driving.conform._judge import Judge, Judgement, shrunk
 from ackfsm.driving.conform._program import Program, draw
 from ackfsm.driving.conform._report import NO_FAULT, Cell, Failure, Limits, Report, Status
-from ackfsm.driving.conform._run import Performed, perform
+from ackfsm.driving.conform._run import Performed
 from ackfsm.support.files import check_place, make_folder, write_file
 from ackfsm.tables import Specification
 from ackfsm.terms import AckfsmError, AckMode, Consumption, Fault, InputError, Verdict, check_number

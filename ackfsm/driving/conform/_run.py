@@ -7,7 +7,6 @@ import functools
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from ackfsm.driving.conform._acts import Hand, let_go, perform_act
 from ackfsm.driving.conform._adapter import (
     AckOutcome,
     Adapter,
@@ -15,8 +14,10 @@ from ackfsm.driving.conform._adapter import (
     ClientClosedError,
     CommitOutcome,
     Delivery,
+    ListenerHoldsError,
     SendOutcome,
     Strike,
+    UndecidedError,
 )
 from ackfsm.driving.conform._claims import (
     BROKER_FAULTS,
@@ -26,12 +27,12 @@ from ackfsm.driving.conform._claims import (
     acknowledged_by_application,
     scope_of,
 )
-from ackfsm.driving.conform._program import Act, Close, Inject, Program, Receive, Recover, Send, Step
+from ackfsm.driving.conform._program import Close, Inject, Program, Receive, Recover, Send, Step
 from ackfsm.driving.conform._recorder import Recorder
 from ackfsm.history.format import Event
 from ackfsm.terms import AckfsmError, AckMode, AckScope, Consumption, Fault, ListenerException
 
-__all__ = ["Performed", "Run", "perform"]
+__all__ = ["Performed", "Run"]
 
 _T = TypeVar("_T")
 
@@ -90,14 +91,6 @@ class _Client:
         self.held.clear()
 
 
-def perform(adapter: Adapter, claimed: Claimed, mode: Mode, program: Program, wait: float) -> Performed:
-    """Run ``program``; ``wait`` seconds is how long a receive waits for a message.
-
-    Raises whatever the adapter raises beside :class:`ClientClosedError` and :class:`BrokerDownError`.
-    """
-    return Run(adapter, claimed, mode, wait).go(program)
-
-
 class Run:
     def __init__(self, adapter: Adapter, claimed: Claimed, mode: Mode, wait: float) -> None:
         self.adapter, self.mode, self.wait = adapter, mode, wait
@@ -114,7 +107,6 @@ class Run:
         self.sent = self.delivered = self.struck = self.transactions = 0
         self.unsettled: set[str] = set()
         self.without_effect: str | None = None
-        self.hands: dict[int, Hand] = {}
 
     # The run
 
@@ -124,10 +116,8 @@ class Run:
         try:
             for step in program.steps:
                 self.step(step)
-            for who in list(self.hands):
-                let_go(self, who)
             self.drain()
-        except _OpenError as open_:
+        except (_OpenError, UndecidedError) as open_:
             why = str(open_)
         return Performed(self.recorder, self.struck, self.delivered, why, self.without_effect)
 
@@ -146,8 +136,6 @@ class Run:
                 self.close(self.producer if step.who < 0 else self.consumers.get(step.who))
             case Inject():
                 self.inject(step)
-            case Act():
-                perform_act(self, step)
 
     # Clients
 
@@ -424,16 +412,19 @@ class Run:
         return client in self.clients()
 
     def close(self, client: _Client | None) -> None:
-        if client is None or not self.finished(client):
+        while client is not None and self.finished(client):
+            self.recorder.add(client.name, Event.CLOSE, transaction=client.transaction)
+            try:
+                self.adapter.close(client.name)
+            except ListenerHoldsError:
+                self.recorder.lines.pop()
+                continue
+            except _GONE as error:
+                self.recorder.lines.pop()
+                self.gone(client, error)
+                return
+            self.forget(client)
             return
-        self.recorder.add(client.name, Event.CLOSE, transaction=client.transaction)
-        try:
-            self.adapter.close(client.name)
-        except _GONE as error:
-            self.recorder.lines.pop()
-            self.gone(client, error)
-            return
-        self.forget(client)
 
     # Faults
 

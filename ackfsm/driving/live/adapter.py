@@ -21,15 +21,18 @@ from ackfsm.driving.conform import (
     CommitOutcome,
     Delivery,
     Depth,
+    ListenerHoldsError,
     Mode,
     SendOutcome,
     Strike,
+    UndecidedError,
+    claimed,
 )
-from ackfsm.driving.conform._claims import claimed
 from ackfsm.driving.live.brokers import LiveBroker
 from ackfsm.driving.live.clients.client import (
     Answer,
     Client,
+    ClientError,
     ClosedError,
     DownError,
     RefusedError,
@@ -167,7 +170,14 @@ class LiveAdapter(Adapter):
 
     def close(self, client: str) -> None:
         """Close the session; the connection goes with the client."""
-        self._call(client, "close")
+        worker = self._live(client)
+        try:
+            worker.client.call("close", within=_CALL, session=_SESSION)
+        except RefusedError as error:
+            raise ListenerHoldsError(str(error)) from None
+        except ClientError as error:
+            self._lost(client)
+            raise conform.ClientClosedError(str(error)) from None
         self._release(client)
 
     def depth(self, queue: str) -> Depth:
@@ -258,7 +268,9 @@ class LiveAdapter(Adapter):
             raise conform.ClientClosedError(str(error)) from None
         except TimedOutError as error:
             self._killed(name)
-            raise conform.ClientClosedError(str(error)) from None
+            raise UndecidedError(f"{operation}: {error}") from None
+        except RefusedError as error:
+            raise UndecidedError(f"{operation}: {error}") from None
 
     def _struck(self, name: str, during: Strike | None, operation: str, **fields: Any) -> Answer | None:
         """The answer of a call that a fault may strike; ``None`` if none came in time."""
@@ -277,6 +289,8 @@ class LiveAdapter(Adapter):
         except TimedOutError:
             self._killed(name)
             return None
+        except RefusedError as error:
+            raise UndecidedError(f"{operation}: {error}") from None
 
     def _strike(self, name: str, during: Strike, told: Future[Answer]) -> None:
         """Let a fault strike while a call is under way, or right after its end."""

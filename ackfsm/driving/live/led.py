@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ackfsm.driving import conform
-from ackfsm.driving.conform import Act
-from ackfsm.driving.conform._acts import ACTS
+from ackfsm.driving.conform import ACTS, Act
 from ackfsm.driving.live.tour import Program, Step, StepKind
 from ackfsm.tables.names import Event
 from ackfsm.terms import Fault

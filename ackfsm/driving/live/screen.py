@@ -28,6 +28,7 @@ def live_screen(report: LiveReport) -> RenderableType:
         *_clients(report),
         *_told(report, Status.VIOLATION),
         *_told(report, Status.UNKNOWN),
+        *(hanging(f"stopped: {each.stopped}", "yellow") for each in report.reports if each.stopped is not None),
         *(hanging(f"{name} was not driven: {why}", "yellow") for name, why in report.lacking.items()),
     )
 
