@@ -50,14 +50,10 @@ _THROWS, _KILLED = Fault.LISTENER_EXCEPTION, Fault.BROKER_KILL
 
 BELIEVED: Final = [
     Believed("listener_exception", "redeliver", "artemis", "artemis", _CLIENT, _LISTENER, _THROWS),
-    Believed("listener_exception", "acknowledge", "artemis", "artemis", _INDIVIDUAL, _LISTENER, _THROWS),
     Believed("redelivery_mark_persisted", "true", "artemis", "artemis", _INDIVIDUAL, _RECEIVE, _KILLED),
     Believed("client_ack_scope", "message", "artemis", "artemis", _CLIENT, _RECEIVE, None),
     Believed("listener_exception", "redeliver", "activemq", "activemq", _CLIENT, _LISTENER, _THROWS),
-    Believed("listener_exception", "redeliver", "activemq", "activemq", _INDIVIDUAL, _LISTENER, _THROWS),
     Believed("client_ack_scope", "message", "activemq", "activemq", _CLIENT, _RECEIVE, None),
-    Believed("restart_marks_redelivered", "true", "rabbitmq", "pika", _INDIVIDUAL, _RECEIVE, _KILLED, "quorum"),
-    Believed("rollback_requeues", "true", "rabbitmq", "pika", AckMode.SESSION_TRANSACTED, _RECEIVE, None),
     Believed("client_ack_scope", "message", "rabbitmq", "pika", _CLIENT, _RECEIVE, None),
 ]
 
