@@ -70,7 +70,7 @@ def test_a_broker_refutes_what_was_believed_of_it(believed: Believed, tmp_path: 
             folder=tmp_path / ("believed" if profile else "shipped"),
             settings={},
             kind=believed.kind,
-            profile=profile and str(profile),
+            profile=None if profile is None else str(profile),
             clients=[believed.client],
             ack_modes=[believed.mode],
             consumptions=[believed.consumption],
