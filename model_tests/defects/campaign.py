@@ -65,7 +65,7 @@ _OF_VERIFY = """
     verify/drift verify/after_an_exception verify/closed_consumers verify/last_message verify/optional_lines
     verify/subscriptions verify/cases verify/allowed verify/allowed_cache
     verify/labels verify/given_back verify/model_runs verify/timeline verify/unrecorded verify/queues
-    verify/monitor verify/successors
+    verify/monitor verify/performed checker/successors
     verify/tables verify/fold_chunks verify/plain_lines verify/legal_histories cli/reports
     importing/cannot_show importing/bad_input importing/round_trip importing/times
 """
