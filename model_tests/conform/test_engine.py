@@ -20,9 +20,9 @@ from ackfsm.driving.conform import (
     Strike,
     conform,
 )
+from ackfsm.driving.conform._acts import perform
 from ackfsm.driving.conform._claims import claimed
 from ackfsm.driving.conform._program import draw
-from ackfsm.driving.conform._acts import perform
 from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from model_tests.support.tables import shipped
