@@ -14,6 +14,7 @@ from ackfsm.checking.network import Bounds
 from ackfsm.terms import Anomaly, Fault, ListenerException
 from model_tests.support.spec import oracle
 from model_tests.support.tables import shipped
+from model_tests.support.whole import WHOLE
 
 SETTINGS: dict[str, list[object]] = {
     "delivery_mode": ["PERSISTENT", "NON_PERSISTENT"],
@@ -28,8 +29,8 @@ SETTINGS: dict[str, list[object]] = {
     "listener_exception": [each for each in ListenerException if each is not ListenerException.RECOVER],
     "restart_marks_redelivered": [False, True, "maybe"],
 }
-DRAWN_PER_FAULT = 40
-DRAWN_WITH_TWO_FAULTS = 12
+DRAWN_PER_FAULT = 40 if WHOLE else 16
+DRAWN_WITH_TWO_FAULTS = 12 if WHOLE else 6
 
 
 def _settings(seed: int, count: int) -> list[dict[str, object]]:

@@ -22,7 +22,8 @@ def compiling_in_turn(file: Path) -> Iterator[None]:
     """
     from numba.core.dispatcher import Dispatcher
 
-    compile_now, thread, depth = Dispatcher.compile, threading.RLock(), 0
+    compile_now: Any = Dispatcher.compile
+    thread, depth = threading.RLock(), 0
 
     def compile_alone(self: Any, sig: Any) -> Any:
         """Compiling a function compiles those that it calls, so that a thread may come here again."""
