@@ -44,6 +44,7 @@ class Event(enum.StrEnum):
 
     SEND = "send"
     SEND_IN_TRANSACTION = "send_in_transaction"
+    SEND_TIMED_OUT = "send_timed_out"
     RESEND = "resend"
     ACCEPT = "accept"
     COMMIT_CALLED = "commit_called"
@@ -72,6 +73,7 @@ class Event(enum.StrEnum):
     DESTROYED = "destroyed"
     MISSED = "missed"
     REJECTION = "rejection"
+    PRODUCER_CLOSE = "producer_close"
     PRODUCER_CRASH = "producer_crash"
     PRODUCER_LINK_LOSS = "producer_link_loss"
     PRODUCER_LINK_UP = "producer_link_up"

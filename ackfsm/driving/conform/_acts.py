@@ -166,7 +166,7 @@ ACTS: Final[Mapping[str, Callable[[_Led, Act], None]]] = MappingProxyType(
         Event.CONSUMER_ROLLBACK: _rollback_received,
         Event.RECOVER: _recover,
         Event.CONSUMER_CLOSE: _close,
-        "producer_close": _close_producer,
+        Event.PRODUCER_CLOSE: _close_producer,
         Event.LISTENER_EXCEPTION: _throw,
     }
 )

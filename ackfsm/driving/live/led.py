@@ -27,13 +27,13 @@ _STRUCK: Final[Mapping[str, Collection[Fault]]] = MappingProxyType(
     }
 )
 """The faults that may strike a call while that is under way."""
-_UNPERFORMED: Final = frozenset({"send_timed_out", "outcome_forgotten"})
+_UNPERFORMED: Final = frozenset({Event.SEND_TIMED_OUT, Event.OUTCOME_FORGOTTEN})
 """Decisions of the application that nobody sees: the call that follows tells of them."""
 
 
 _SENDS: Final = frozenset({Event.SEND, Event.SEND_IN_TRANSACTION})
 """Without any of these there is nothing to see."""
-_UNCAUSED: Final = frozenset({"lease_expired", "expired"})
+_UNCAUSED: Final = frozenset({Event.LEASE_EXPIRED, Event.EXPIRED})
 """What time brings about."""
 
 
