@@ -59,6 +59,7 @@ class Run:
         self.config = self.pair.header(mode, consumption)
         self.nemesis = Recorder(self.folder / "nemesis.jsonl", "nemesis", config=self.config, monotonic=True)
         self._open = ExitStack()
+        broker.declare(self.queue)  # by the broker itself, whose kill would else take the name of a queue with it
         self.declare()
 
     def declare(self) -> int:
@@ -279,6 +280,7 @@ def test_the_broker_dies(begin: Runs, broker: RabbitMq, kind: str) -> None:
             client.call("reopen")
     finally:
         broker.start()
+    until(lambda: broker.depth(run.queue).ready > 0, "the queue is served")
     run.nemesis.recovered("broker_kill")
     client.call("reopen")
     with pytest.raises(ClosedError, match="no session"):
