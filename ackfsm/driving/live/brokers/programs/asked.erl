@@ -31,6 +31,7 @@ Answer = fun
     ([<<"queue">>, Queue | Arguments]) ->
         Table = [Argument(Each) || Each <- Arguments],
         {_, _} = rabbit_amqqueue:declare(Name(Queue), true, false, Table, none, <<"guest">>),
+        ok = mnesia:sync_log(), % else a broker that is killed at once has no such queue when it comes back
         [dets:sync(Each) || Each <- dets:all()], % the name of a quorum queue is written half a second later, else
         "done";
     ([<<"remove">>, Queue]) ->
