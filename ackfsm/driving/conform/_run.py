@@ -390,18 +390,22 @@ class Run:
         self.recorder.add(client.name, Event.ROLLED_BACK, transaction=name)
 
     def recover(self, who: int) -> None:
+        """Recover or roll back; a listener that was called meanwhile does, for the session is its own in a call."""
+        called = self.take(who, 0.0) if self.listens and who in self.consumers else None
         client = self.consumers.get(who)
         if client is None:
             return
         if self.transacted:
             self.rollback(client)
-            return
-        self.recorder.add(client.name, Event.RECOVER)
-        client.held.clear()
-        try:
-            self.adapter.recover(client.name)
-        except _GONE as error:
-            self.gone(client, error)
+        else:
+            self.recorder.add(client.name, Event.RECOVER)
+            client.held.clear()
+            try:
+                self.adapter.recover(client.name)
+            except _GONE as error:
+                self.gone(client, error)
+        if called is not None:
+            self.returned(client, called[1])
 
     def finished(self, client: _Client) -> bool:
         """The listener of ``client`` is done with all that it was called with; whether ``client`` is there still."""

@@ -102,7 +102,9 @@ class _SessionThread(threading.Thread):
         self._holding, answer = True, dataclasses.asdict(received)
         told = self._told("listened", answer)
         while (task := self.tasks.get())[0]["op"] != "done":
-            if task[0]["op"] != "listened":
+            if task[0]["op"] in _OF_WHAT_IT_WAS_HANDED and not told:
+                task[1](Failed(Kind.REFUSED, "the listener was called with a message that was not asked for yet"))
+            elif task[0]["op"] != "listened":
                 self._perform(*task)
             elif told:
                 task[1](Failed(Kind.REFUSED, "the listener holds a message until it is done"))
@@ -166,6 +168,7 @@ def _not_listening(_: Session, __: _Command) -> None:
     raise Failed(Kind.REFUSED, "no listener of the session holds a message")
 
 
+_OF_WHAT_IT_WAS_HANDED: Final = frozenset({"acknowledge", "settle", "commit", "rollback", "recover"})
 _OPERATIONS: Final[Mapping[str, Callable[[Session, _Command], Received | str | None]]] = {
     "consumer": _consume,
     "receive": lambda session, command: session.receive(_consumer(session, command), command["timeout"]),

@@ -1,5 +1,6 @@
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -18,6 +19,7 @@ import javax.jms.Topic;
 final class JmsSession {
     private static final int PERSISTENT = 2;
     private static final long PRIORITY = 4;
+    private static final Set<String> OF_WHAT_IT_WAS_HANDED = Set.of("acknowledge", "settle", "commit", "rollback", "recover");
 
     final Lane lane;
     private final Worker worker;
@@ -42,6 +44,9 @@ final class JmsSession {
             throw new Worker.Failure("closed", "there is no such session");
         }
         link.check();
+        if (OF_WHAT_IT_WAS_HANDED.contains(command.get("op")) && calls.values().stream().anyMatch(each -> !each.isEmpty())) {
+            throw new Worker.Failure("refused", "the listener was called with a message that was not asked for yet");
+        }
         switch ((String) command.get("op")) {
             case "session":
                 return made(command);
