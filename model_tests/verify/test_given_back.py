@@ -117,3 +117,16 @@ def test_where_no_pair_decides_the_tables_do(tmp_path: Path) -> None:
     counts = "to: counted_or_not\n          when: first_given_back_counts\n"
     replace(spec, "machines/broker.yaml", (counts, counts.replace("counted_or_not", "marked")))
     assert _allowed_by_kind(tables.load(spec), "artemis", given_back_beside=True) is False
+
+
+def test_two_producers_that_died_in_their_sends_are_not_one(tmp_path: Path) -> None:
+    died = "; ".join(
+        f"{process} send {message} session={process} queue=q; {process} fault fault=producer_crash"
+        f"; {process} recovered fault=producer_crash"
+        for process, message in (("p", "m1"), ("o", "m2"))
+    )
+    again = _had("c", "m1", "flagged")
+    first, second = died.split("; o ", maxsplit=1)
+    text = f"{first}; c delivered m1 clear session=c queue=q; c processed m1 session=c queue=q; c recover session=c"
+    text = f"{text}; o {second}; {again}; {_had('c', 'm2')}; c close session=c; b drained queue=q"
+    assert _judged(tmp_path, text, "jms").verdict is Verdict.VALID

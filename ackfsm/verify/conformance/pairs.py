@@ -136,7 +136,9 @@ class _Pairing:
         for messages in (conformance.contradicted(), doubted, *conformance.undecided().values(), mixed):
             self._usable[messages] = False
         self._kind, last = events.kind_of, events.last_send
-        sender = number_pairs(at(events.process, last, ABSENT), at(events.session, last, ABSENT))
+        process = at(events.process, last, ABSENT)
+        self._struck = np.isin(process, events.process[events.places(Event.FAULT)])
+        sender = number_pairs(process, at(events.session, last, ABSENT))
         self._lane = number_pairs(sender, self._kind)
 
     def pairs(self, torn: Ints) -> Pairs:
@@ -245,13 +247,14 @@ class _Pairing:
         """Whether one may be taken for sent after the other by one producer, for which the network has a place.
 
         The first was confirmed before the second was sent, and delivered before it, and no transaction is told of.
+        What befell one producer befell no other: a send without an outcome may have been cut short.
         """
         facts, sent = self._facts, Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION
         plain = (facts[first] | facts[second]) & int(sent) == 0
         outcome, delivered = self._outcome, self._delivered
         confirmed = (outcome[first] == NONE) == (outcome[second] == NONE)
         for each in (first, second):
-            confirmed &= self._confirmed[each] == outcome[each]
+            confirmed &= (self._confirmed[each] == outcome[each]) & ((outcome[each] != NONE) | ~self._struck[each])
         in_turn = (outcome[first] < self._sent[second]) & (delivered[first] < delivered[second])
         return np.asarray((self._kind[first] == self._kind[second]) & plain & confirmed & in_turn)
 
