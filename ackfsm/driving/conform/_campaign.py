@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from ackfsm import tables
@@ -18,13 +20,13 @@ from ackfsm.driving.conform._report import NO_FAULT, Cell, Failure, Limits, Repo
 from ackfsm.driving.conform._run import Performed
 from ackfsm.support.files import check_place, make_folder, write_file
 from ackfsm.tables import Specification
-from ackfsm.terms import AckfsmError, AckMode, Consumption, Fault, InputError, Verdict, check_number
+from ackfsm.terms import AckfsmError, AckMode, Anomaly, Consumption, Fault, InputError, Verdict, check_number
 from ackfsm.text import in_words
 
 __all__ = ["conform"]
 
 Progress = Callable[[str, int, int], None]
-Led = Callable[[Mode, Fault | None], Sequence[Program]]
+Led = Callable[[Mode, Fault | None], Iterable[Program]]
 Watch = Callable[[Mode, Fault | None, Judgement], None]
 
 
@@ -49,7 +51,7 @@ def conform(  # noqa: PLR0913 - what is driven, and how much
         faults: only these of its faults, ``None`` among them for no fault; by default all.
         output: a folder for the histories of violations, made if there is one; by default none is kept.
         specification: the tables, by default those of the project.
-        led: programs of a mode and fault that are run before those that are drawn.
+        led: programs of a mode and fault that are run before those that are drawn; each is asked for when it is next.
         watch: called with each run that was judged.
         progress: called with what goes on, and with how many cells are done of how many.
 
@@ -139,6 +141,7 @@ class _Doubts:
     delivered: int = 0
     struck: int = 0
     without_effect: str | None = None
+    seen: Counter[Anomaly] = dataclasses.field(default_factory=Counter)
 
     def why(self, fault: Fault | None) -> str | None:
         if self.judged is not None:
@@ -164,13 +167,14 @@ class _Campaign:
             return _open(mode, fault, self.claimed.refused[mode])
         doubts = _Doubts()
         run, end = 0, math.inf if self.limits.seconds is None else time.monotonic() + self.limits.seconds
-        for program in (*self.led(mode, fault), *self.drawn(mode, fault)):
+        for program in itertools.chain(self.led(mode, fault), self.drawn(mode, fault)):
             if run and time.monotonic() > end:
                 break
             run += 1
             performed, judged = self.performed(mode, fault, run, program)
             doubts.struck += performed.struck > 0
             doubts.delivered += performed.delivered
+            doubts.seen.update(judged.seen)
             doubts.without_effect = doubts.without_effect or performed.without_effect
             if judged.verdict is Verdict.INVALID:
                 failure = self.failure(mode, fault, run, program, judged)
@@ -180,14 +184,15 @@ class _Campaign:
                     status=Status.VIOLATION,
                     runs=run,
                     struck=doubts.struck,
+                    seen=doubts.seen,
                     failure=failure,
                 )
             if doubts.judged is None and (performed.open or judged.verdict is Verdict.UNKNOWN):
                 doubts.judged = f"run {run}: {performed.open or judged.reasons[0]}"
         why = doubts.why(fault)
         if why is not None:
-            return _open(mode, fault, why, run, doubts.struck)
-        return Cell(mode=mode, fault=fault, status=Status.OK, runs=run, struck=doubts.struck)
+            return dataclasses.replace(_open(mode, fault, why, run, doubts.struck), seen=doubts.seen)
+        return Cell(mode=mode, fault=fault, status=Status.OK, runs=run, struck=doubts.struck, seen=doubts.seen)
 
     def drawn(self, mode: Mode, fault: Fault | None) -> Iterator[Program]:
         for run in range(1, self.limits.runs + 1):

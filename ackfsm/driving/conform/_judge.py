@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -30,12 +30,14 @@ class Judgement:
         verdict: of the history.
         reasons: why, in sentences.
         anomalies: those that count against the broker.
+        seen: how often each of the others was, which the configuration allows.
         history: the file.
     """
 
     verdict: Verdict
     reasons: tuple[str, ...]
     anomalies: tuple[Anomaly, ...]
+    seen: Mapping[Anomaly, int]
     history: bytes
 
     def like(self, other: Judgement) -> bool:
@@ -71,7 +73,8 @@ class Judge:
         specification = self._claimed.specification
         found = verify.examination(path, specification, lambda _: configuration, skew=0, kept=self._kept).findings
         result: Result = verify.verdict(found, specification)
-        return Judgement(result.verdict, result.reasons, result.violated, history)
+        seen = {each: count for each in found.anomalies if (count := result.apart(each).get(True, 0))}
+        return Judgement(result.verdict, result.reasons, result.violated, seen, history)
 
 
 def shrunk(program: Program, fails: Callable[[Program], bool], trials: int = TRIALS) -> tuple[Program, int]:

@@ -75,6 +75,7 @@ class Cell:
     Attributes:
         runs: how many programs were run.
         struck: in how many of them a fault took effect while something was at stake.
+        seen: how often each anomaly was, where the configuration allows it.
         why: the reason of what is ``unknown``.
         reached: whether the campaign came so far.
     """
@@ -84,6 +85,7 @@ class Cell:
     status: Status
     runs: int = 0
     struck: int = 0
+    seen: Mapping[Anomaly, int] = dataclasses.field(default_factory=dict)
     why: str | None = None
     failure: Failure | None = None
     reached: bool = True
@@ -104,6 +106,7 @@ class Cell:
             "status": self.status.value,
             "runs": self.runs,
             "struck": self.struck,
+            "seen": {anomaly.value: count for anomaly, count in self.seen.items()},
             "why": self.why,
             "failure": None
             if failure is None

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ackfsm.driving.conform import NO_FAULT, Claims, Judgement, Limits, Mode, Operation, Report, Status, conform
+from ackfsm.driving.conform import (
+    NO_FAULT,
+    Claims,
+    Judgement,
+    Limits,
+    Mode,
+    Operation,
+    Program,
+    Report,
+    Status,
+    conform,
+)
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
-from ackfsm.driving.live.coverage import Covered, performed_in
-from ackfsm.driving.live.led import led
+from ackfsm.driving.live.coverage import Covered
+from ackfsm.driving.live.led import led, undone
 from ackfsm.driving.live.tour import tour
+from ackfsm.history.read import read
 from ackfsm.support.files import write_file
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted
-from ackfsm.verify.findings.performed import Performed, TableRow
+from ackfsm.verify import Kept
+from ackfsm.verify.findings.performed import Performed, TableRow, rows_performed
 
 __all__ = ["LiveReport", "live"]
 
@@ -136,7 +150,7 @@ def live(  # noqa: PLR0913 - by name
     ]
     if not cells:
         raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
-    reports, covered = [], []
+    reports, covered, performed = [], [], defaultdict[str, set[TableRow]](set)
     with BROKERS[broker](folder / "broker", settings) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
@@ -144,7 +158,7 @@ def live(  # noqa: PLR0913 - by name
             claims = _claims(running, driver, mode, consumption, delivery_modes, kind)
             if profile is not None:
                 claims = dataclasses.replace(claims, profile=profile)
-            driven = _Driven(running, driver, claims, folder, kind)
+            driven = _Driven(running, driver, claims, folder, kind, performed[driver.profile])
             reports.append(driven.report(faults, limits, functools.partial(_told, progress, what, number, len(cells))))
             covered.append(driven.covered())
         version = running.version
@@ -160,16 +174,20 @@ def _told(progress: Progress, what: str, done: int, of: int, cell: str) -> None:
 class _Driven:
     """A client in one mode with a broker that runs."""
 
-    def __init__(self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, kind: str) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what is driven
+        self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, kind: str, performed: set[TableRow]
+    ) -> None:
+        """To the rows of the profile that are ``performed`` those are added that are here."""
         mode = next(claims.modes())
         self._claims = claims
         self._place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
         self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
+        specification = self._adapter.specification
         self._tours = {
-            each: tour(self._adapter.specification, configuration, faults=claims.faults)
+            each: tour(specification, configuration, faults=claims.faults, without=undone(specification))
             for each, configuration in self._adapter.configurations.items()
         }
-        self._histories: dict[Mode, list[Path]] = {each: [] for each in self._tours}
+        self._performed, self._number, self._total, self._kept = performed, 0, Performed(), (Kept(), Kept())
 
     def report(
         self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
@@ -182,7 +200,7 @@ class _Driven:
                 limits=limits,
                 faults=None if faults is None else [each for each in faults if each in {None, *self._claims.faults}],
                 output=self._place,
-                led=lambda mode, fault: programs[mode].get(fault, ()),
+                led=lambda mode, fault: self._in_turn(programs[mode].get(fault, {})),
                 watch=self._keep,
                 progress=lambda cell, _done, _of: progress(cell.rpartition("; ")[2]),
             )
@@ -190,21 +208,27 @@ class _Driven:
             self._adapter.end()
 
     def _keep(self, mode: Mode, fault: Fault | None, judged: Judgement) -> None:
-        number = sum(map(len, self._histories.values())) + 1
-        path = self._place / "histories" / f"{number:03}-{fault or NO_FAULT}.jsonl"
+        self._number += 1
+        path = self._place / "histories" / f"{self._number:03}-{fault or NO_FAULT}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, judged.history)
-        self._histories[mode].append(path)
+        here = rows_performed(
+            read(path), self._adapter.specification, self._adapter.configurations[mode], kept=self._kept
+        )
+        self._total += here
+        self._performed |= here.certain.keys()
+
+    def _in_turn(self, programs: Mapping[Program, frozenset[TableRow]]) -> Iterator[Program]:
+        """Yield all programs, each time that with the most rows that no run of the profile has performed so far."""
+        left = dict(programs)
+        while left:
+            best = max(left, key=lambda each: len(left[each] - self._performed))
+            del left[best]
+            yield best
 
     def covered(self) -> Covered:
         """Return the rows that were performed, of those that can be."""
-        total, reachable = Performed(), frozenset[TableRow]()
-        for mode, its in self._tours.items():
-            reachable |= its.rows
-            total += performed_in(
-                self._histories[mode], self._adapter.configurations[mode], self._adapter.specification
-            )
-        return Covered.of(reachable, total)
+        return Covered.of(frozenset().union(*(its.rows for its in self._tours.values())), self._total)
 
 
 def _asked(broker: str, clients: Collection[str] | None) -> Iterator[Driver]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
-from ackfsm.history.read import read
-from ackfsm.tables import Specification
-from ackfsm.terms import Configuration
-from ackfsm.verify import Kept
-from ackfsm.verify.findings.performed import Performed, TableRow, rows_performed
+from ackfsm.verify.findings.performed import Performed, TableRow
 
-__all__ = ["Covered", "performed_in"]
+__all__ = ["Covered"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +35,7 @@ class Covered:
     def of(cls, reachable: Iterable[TableRow], performed: Performed) -> Self:
         """Name the rows."""
         return cls(
-            reachable=frozenset(map(str, reachable)),
+            reachable=frozenset(map(_name, reachable)),
             certain=_named(performed.certain),
             possible=_named(performed.possible),
             messages=performed.messages,
@@ -63,12 +59,11 @@ class Covered:
 
 
 def _named(rows: Mapping[TableRow, int]) -> Mapping[str, int]:
-    return MappingProxyType({str(row): number for row, number in rows.items()})
+    found = Counter[str]()
+    for row, number in rows.items():
+        found[_name(row)] += number
+    return MappingProxyType(found)
 
 
-def performed_in(histories: Iterable[Path], configuration: Configuration, specification: Specification) -> Performed:
-    """Return the rows that the messages of ``histories`` performed."""
-    total, kept = Performed(), (Kept(), Kept())
-    for each in histories:
-        total += rows_performed(read(each), specification, configuration, kept=kept)
-    return total
+def _name(row: TableRow) -> str:
+    return f"{row.machine}: {row.state}, {row.event}"

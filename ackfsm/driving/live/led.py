@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from ackfsm.driving import conform
 from ackfsm.driving.conform import ACTS, Act
 from ackfsm.driving.live.tour import Program, Step, StepKind
+from ackfsm.tables import Specification
 from ackfsm.tables.names import Event
 from ackfsm.terms import Fault
+from ackfsm.verify.findings.performed import TableRow
 
-__all__ = ["led"]
+__all__ = ["led", "undone"]
 
 _STRUCK: Final[Mapping[str, Collection[Fault]]] = MappingProxyType(
     {
@@ -37,20 +39,27 @@ _UNCAUSED: Final = frozenset({Event.LEASE_EXPIRED, Event.EXPIRED})
 """What time brings about."""
 
 
-def led(programs: Iterable[Program]) -> Mapping[Fault | None, Sequence[conform.Program]]:
-    """Return the ``programs`` of a tour by the fault that strikes in them.
+def undone(specification: Specification) -> frozenset[str]:
+    """Return the events that need not happen, and that no adapter brings about."""
+    optional = {event.name for event in specification.events.values() if event.optional}
+    return frozenset(optional - ACTS.keys() - _UNPERFORMED)
+
+
+def led(programs: Iterable[Program]) -> Mapping[Fault | None, Mapping[conform.Program, frozenset[TableRow]]]:
+    """Return the ``programs`` of a tour by the fault that strikes in them, each with the rows that it is for.
 
     Left out are those in which more than one kind of fault strikes, or something happens that no application or nemesis
     brings about (a lease that ends).
     """
-    found: dict[Fault | None, dict[conform.Program, None]] = {}
+    found: dict[Fault | None, dict[conform.Program, frozenset[TableRow]]] = {}
     for program in programs:
         struck = {Fault(step.event) for step in program.steps if step.event in set(Fault)}
         acts = tuple(_acts(program)) if len(struck) <= 1 else ()
         if None not in acts and any(act is not None and act.event in _SENDS for act in acts):
             whole = conform.Program(tuple(act for act in acts if act is not None))
-            found.setdefault(next(iter(struck), None), {})[whole] = None
-    return {fault: tuple(programs) for fault, programs in found.items()}
+            rows = found.setdefault(next(iter(struck), None), {})
+            rows[whole] = rows.get(whole, frozenset()) | program.rows
+    return found
 
 
 def _acts(program: Program) -> Iterator[Act | None]:

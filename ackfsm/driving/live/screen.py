@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ackfsm.driving.conform import Cell, Report, Status
+from ackfsm.driving.conform import Cell, Limits, Report, Status
 from ackfsm.driving.live.campaign import LiveReport
 from ackfsm.showing.views.lines import hanging, titled
-from ackfsm.terms import Verdict
+from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import printable
 
 __all__ = ["live_screen"]
@@ -24,13 +25,24 @@ def live_screen(report: LiveReport) -> RenderableType:
     return Group(
         hanging(_answer(report), _STYLE[report.verdict]),
         "",
-        titled([("broker", f"{report.broker} {report.version}"), ("kept in", printable(str(report.folder)))]),
+        titled(
+            [
+                ("broker", f"{report.broker} {report.version}"),
+                ("limits", _limits(report.reports[0].limits)),
+                ("kept in", printable(str(report.folder))),
+            ]
+        ),
         *_clients(report),
         *_told(report, Status.VIOLATION),
         *_told(report, Status.UNKNOWN),
         *(hanging(f"stopped: {each.stopped}", "yellow") for each in report.reports if each.stopped is not None),
         *(hanging(f"{name} was not driven: {why}", "yellow") for name, why in report.lacking.items()),
     )
+
+
+def _limits(limits: Limits) -> str:
+    end = "" if limits.seconds is None else f", begun within {limits.seconds:g} s"
+    return f"the tour, and {limits.runs:,} drawn programs of {limits.messages:,} messages (seed {limits.seed}){end}"
 
 
 def _answer(report: LiveReport) -> str:
@@ -62,6 +74,11 @@ def _clients(report: LiveReport) -> Iterator[RenderableType]:
             f"  {mode.ack_mode} {mode.consumption}".ljust(40) + f"rows {covered.share:4.0%}  {told}",
             style=_STYLE[each.verdict].split()[1],
         )
+        seen = sum((Counter(cell.seen) for cell in each.cells), Counter[Anomaly]())
+        if seen:
+            yield hanging(
+                f"    allowed, and seen: {', '.join(f'{count:,} {name}' for name, count in seen.items())}", ""
+            )
 
 
 def _told(report: LiveReport, status: Status) -> Iterator[RenderableType]:
