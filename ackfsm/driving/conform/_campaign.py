@@ -166,7 +166,7 @@ class _Campaign:
         if mode in self.claimed.refused:
             return _open(mode, fault, self.claimed.refused[mode])
         doubts = _Doubts()
-        run, end = 0, math.inf if self.limits.seconds is None else time.monotonic() + self.limits.seconds
+        run, end = 0, self.end()
         for program in itertools.chain(self.led(mode, fault), self.drawn(mode, fault)):
             if run and time.monotonic() > end:
                 break
@@ -194,6 +194,10 @@ class _Campaign:
             return dataclasses.replace(_open(mode, fault, why, run, doubts.struck), seen=doubts.seen)
         return Cell(mode=mode, fault=fault, status=Status.OK, runs=run, struck=doubts.struck, seen=doubts.seen)
 
+    def end(self) -> float:
+        """Return the moment after which nothing begins that begins now."""
+        return math.inf if self.limits.seconds is None else time.monotonic() + self.limits.seconds
+
     def drawn(self, mode: Mode, fault: Fault | None) -> Iterator[Program]:
         for run in range(1, self.limits.runs + 1):
             seed = f"{self.limits.seed} {mode} {fault or NO_FAULT} {run}"
@@ -211,10 +215,12 @@ class _Campaign:
 
     def failure(self, mode: Mode, fault: Fault | None, run: int, program: Program, judged: Judgement) -> Failure:
         """Make the program smaller, and keep both histories."""
-        best = judged
+        best, end = judged, self.end()
 
         def fails(candidate: Program) -> bool:
             nonlocal best
+            if time.monotonic() > end:
+                return False
             _, found = self.performed(mode, fault, run, candidate)
             if found.like(judged):
                 best = found

@@ -76,9 +76,8 @@ def _clients(report: LiveReport) -> Iterator[RenderableType]:
         )
         seen = sum((Counter(cell.seen) for cell in each.cells), Counter[Anomaly]())
         if seen:
-            yield hanging(
-                f"    allowed, and seen: {', '.join(f'{count:,} {name}' for name, count in seen.items())}", ""
-            )
+            told = ", ".join(f"{count:,} {name}" for name, count in seen.items())
+            yield hanging(f"    allowed, and seen: {told}", "")
 
 
 def _told(report: LiveReport, status: Status) -> Iterator[RenderableType]:
