@@ -22,6 +22,7 @@ from ackfsm import tables
 from ackfsm.driving.conform import Limits
 from ackfsm.driving.live.campaign import live
 from ackfsm.driving.live.led import undone
+from ackfsm.history.format import Outcome
 from ackfsm.terms import AckfsmError
 
 __all__ = ["main", "pages"]
@@ -197,7 +198,8 @@ def _coverage(rows: Mapping[str, _Rows]) -> Iterator[str]:
     yield "# Rows that live brokers performed"
     yield ""
     yield f"Made by `make live`. {_ROWS}"
-    yield f"Not counted are rows of what no adapter brings about: {', '.join(sorted(undone(tables.load())))}."
+    never = sorted(undone(tables.load(), tuple(Outcome)))
+    yield f"Not counted are rows of what no adapter brings about: {', '.join(never)}."
     yield ""
     yield "| profile | reachable | performed | share | by mode |"
     yield "|---|---|---|---|---|"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ackfsm.cli import main
-from ackfsm.driving.conform import Act, Delivery, Limits, Program, Status
+from ackfsm.driving.conform import SETTLES, Act, Delivery, Limits, Program, Status
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS
 from ackfsm.driving.live.campaign import LiveReport, live
-from ackfsm.driving.live.led import led
+from ackfsm.driving.live.led import led, undone
 from ackfsm.driving.live.tour import tour
 from ackfsm.terms import AckMode, Consumption, Fault, Verdict
 from model_tests.support.tables import shipped
@@ -71,7 +71,18 @@ def test_programs_of_a_tour_are_led_by_the_fault_that_strikes_in_them() -> None:
     assert set(programs) == {None, *faults}
     struck = [step for program in programs[Fault.BROKER_KILL] for step in program.steps if isinstance(step, Act)]
     assert {step.event for step in struck if step.during is Fault.BROKER_KILL} >= {"send"}
-    assert all(isinstance(program, Program) for its in programs.values() for program in its)
+    assert all(isinstance(program, Program) and rows for its in programs.values() for program, rows in its.items())
+
+
+@pytest.mark.parametrize("outcomes", [(), ("released", "rejected")])
+def test_a_tour_has_what_the_client_can_bring_about_alone(outcomes: tuple[str, ...]) -> None:
+    without = undone(shipped(), outcomes)
+    configuration = shipped().configure("rabbitmq", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"})
+    programs = led(tour(shipped(), configuration, without=without).programs).values()
+    acts = {step.event for its in programs for program in its for step in program.steps if isinstance(step, Act)}
+    assert "lease_expired" in without
+    assert acts.isdisjoint(without)
+    assert {event for event, outcome in SETTLES.items() if outcome in outcomes} == acts & SETTLES.keys()
 
 
 @pytest.mark.parametrize(

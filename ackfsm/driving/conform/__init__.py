@@ -1,6 +1,6 @@
 """Drive somebody's broker through every mode it claims under every fault it can take, and judge the runs."""
 
-from ackfsm.driving.conform._acts import ACTS
+from ackfsm.driving.conform._acts import ACTS, SETTLES
 from ackfsm.driving.conform._adapter import (
     AckOutcome,
     Adapter,
@@ -26,6 +26,7 @@ __all__ = [
     "ACTS",
     "NO_FAULT",
     "PROTOCOL",
+    "SETTLES",
     "AckOutcome",
     "Act",
     "Adapter",

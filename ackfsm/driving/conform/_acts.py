@@ -11,10 +11,11 @@ from ackfsm.driving.conform._adapter import Adapter, Delivery, Strike
 from ackfsm.driving.conform._claims import Claimed, Mode
 from ackfsm.driving.conform._program import Act, Program, Step
 from ackfsm.driving.conform._run import Performed, Run
+from ackfsm.history.format import Outcome
 from ackfsm.tables.names import Event
 from ackfsm.terms import Fault
 
-__all__ = ["ACTS", "Hand", "perform"]
+__all__ = ["ACTS", "SETTLES", "Hand", "perform"]
 
 
 @dataclasses.dataclass(slots=True)
@@ -106,6 +107,19 @@ def _acknowledge(run: _Led, act: Act) -> None:
     _let_go(run, act.who)
 
 
+def _settle(run: _Led, act: Act) -> None:
+    hand, client = run.hands.get(act.who), run.consumers.get(act.who)
+    if client is None:
+        return
+    if hand is not None and hand.client is client and hand.delivery.message == act.message:
+        del run.hands[act.who]
+    elif act.message not in client.held:
+        return
+    run.give_up(client, act.message, SETTLES[act.event])
+    if hand is not None and act.who not in run.hands:
+        run.returned(client, act.message)
+
+
 def _commit(run: _Led, act: Act) -> None:
     if run.producer is not None:
         run.commit(run.producer, _strike(act))
@@ -150,6 +164,15 @@ def _throw(run: _Led, act: Act) -> None:
         run.fail(hand.client, hand.delivery)
 
 
+SETTLES: Final[Mapping[str, Outcome]] = MappingProxyType(
+    {
+        Event.SETTLE_RELEASED: Outcome.RELEASED,
+        Event.SETTLE_FAILED: Outcome.MODIFIED,
+        Event.SETTLE_UNDELIVERABLE: Outcome.UNDELIVERABLE,
+        Event.SETTLE_REJECTED: Outcome.REJECTED,
+    }
+)
+"""The outcomes that an application states."""
 ACTS: Final[Mapping[str, Callable[[_Led, Act], None]]] = MappingProxyType(
     {
         Event.SEND: _send,
@@ -160,6 +183,7 @@ ACTS: Final[Mapping[str, Callable[[_Led, Act], None]]] = MappingProxyType(
         Event.PROCESSED: _process,
         Event.PROCESSED_IN_VAIN: _process,
         Event.ACKNOWLEDGE: _acknowledge,
+        **dict.fromkeys(SETTLES, _settle),
         Event.COMMIT_CALLED: _commit,
         Event.ROLLBACK: _rollback,
         Event.CONSUMER_COMMIT_CALLED: _commit_received,

@@ -7,6 +7,7 @@ import dataclasses
 from enum import StrEnum
 
 from ackfsm.driving.conform._claims import Claims, Mode
+from ackfsm.history.format import Outcome
 from ackfsm.terms import AckfsmError, Fault, InputError
 
 __all__ = [
@@ -140,6 +141,14 @@ class Adapter(abc.ABC):
         """The application acknowledges ``message``, and with it the others that the mode covers."""
         del message, during
         raise _lacks("acknowledge", client)
+
+    def settle(self, client: str, message: str, outcome: Outcome) -> None:
+        """The application gives ``message`` back or up, by another outcome than that of ``acknowledge``.
+
+        Only programs that an adapter is led through ask for it.
+        """
+        del message, outcome
+        raise _lacks("settle", client)
 
     def commit(self, client: str, during: Strike | None = None) -> CommitOutcome:
         """Commit the sends or deliveries of the client."""

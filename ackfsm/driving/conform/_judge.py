@@ -71,7 +71,9 @@ class Judge:
         path = Path(self._folder.name) / "history.jsonl"
         path.write_bytes(history)
         specification = self._claimed.specification
-        found = verify.examination(path, specification, lambda _: configuration, skew=0, kept=self._kept).findings
+        found = verify.examination(
+            path, specification, lambda _: configuration, skew=0, tells_processed=True, kept=self._kept
+        ).findings
         result: Result = verify.verdict(found, specification)
         seen = {each: count for each in found.anomalies if (count := result.apart(each).get(True, 0))}
         return Judgement(result.verdict, result.reasons, result.violated, seen, history)

@@ -29,7 +29,7 @@ from ackfsm.driving.conform._claims import (
 )
 from ackfsm.driving.conform._program import Close, Inject, Program, Receive, Recover, Send, Step
 from ackfsm.driving.conform._recorder import Recorder
-from ackfsm.history.format import Event
+from ackfsm.history.format import Event, Outcome
 from ackfsm.terms import AckfsmError, AckMode, AckScope, Consumption, Fault, ListenerException
 
 __all__ = ["Performed", "Run"]
@@ -345,6 +345,19 @@ class Run:
             client.given_back.update(covered)
         tell = functools.partial(self.recorder.of_message, client.name, event, message, scope=scope.value)
         self.answered(client, strike, None if outcome is AckOutcome.SENT else tell, definite=definite)
+
+    def give_up(self, client: _Client, message: str, outcome: Outcome) -> None:
+        """The application gives a message back or up."""
+        self.recorder.of_message(
+            client.name, Event.FAILED, message, outcome=outcome.value, transaction=client.transaction
+        )
+        client.held = [each for each in client.held if each != message]
+        if outcome is Outcome.REJECTED:
+            self.unsettled.discard(message)
+        try:
+            self.adapter.settle(client.name, message, outcome)
+        except _GONE as error:
+            self.gone(client, error)
 
     # Transactions, recovery, the end of a client
 

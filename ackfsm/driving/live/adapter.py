@@ -40,6 +40,7 @@ from ackfsm.driving.live.clients.client import (
 )
 from ackfsm.driving.live.clients.drivers import Driver
 from ackfsm.driving.live.faults.relay import Relay
+from ackfsm.history.format import Outcome
 from ackfsm.terms import Consumption, Fault, HostError
 
 __all__ = ["LiveAdapter"]
@@ -154,6 +155,10 @@ class LiveAdapter(Adapter):
         """Acknowledge."""
         answer = self._struck(client, during, "acknowledge", message=message)
         return AckOutcome.IN_DOUBT if answer is None else AckOutcome(answer["outcome"])
+
+    def settle(self, client: str, message: str, outcome: Outcome) -> None:
+        """State the outcome."""
+        self._call(client, "settle", message=message, outcome=outcome.value)
 
     def commit(self, client: str, during: Strike | None = None) -> CommitOutcome:
         """Commit."""

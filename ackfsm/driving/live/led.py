@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ackfsm.driving import conform
-from ackfsm.driving.conform import ACTS, Act
+from ackfsm.driving.conform import ACTS, SETTLES, Act
 from ackfsm.driving.live.tour import Program, Step, StepKind
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Event
@@ -39,10 +39,11 @@ _UNCAUSED: Final = frozenset({Event.LEASE_EXPIRED, Event.EXPIRED})
 """What time brings about."""
 
 
-def undone(specification: Specification) -> frozenset[str]:
-    """Return the events that need not happen, and that no adapter brings about."""
+def undone(specification: Specification, outcomes: Collection[str]) -> frozenset[str]:
+    """Return the events that need not happen, and that no adapter brings about with a client of these ``outcomes``."""
     optional = {event.name for event in specification.events.values() if event.optional}
-    return frozenset(optional - ACTS.keys() - _UNPERFORMED)
+    unstated = {event for event, outcome in SETTLES.items() if outcome not in outcomes}
+    return frozenset(optional - ACTS.keys() - _UNPERFORMED | unstated)
 
 
 def led(programs: Iterable[Program]) -> Mapping[Fault | None, Mapping[conform.Program, frozenset[TableRow]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ class Driver:
         profile: of the tables, by which its runs are judged.
         modes: those that the client has.
         consumptions: those that it has.
+        outcomes: that an application may state beside its acknowledgement.
         recovers: whether its sessions recover.
         settings: by the vendor's names, with which a connection is opened.
         configured: the settings of the tables for a mode.
@@ -46,6 +47,7 @@ class Driver:
     profile: str
     modes: Sequence[AckMode]
     consumptions: Sequence[Consumption]
+    outcomes: Collection[str]
     recovers: bool
     settings: Mapping[str, Any]
     configured: Callable[[AckMode, Consumption], Mapping[str, Any]]
@@ -73,6 +75,7 @@ def _of_jms(library: JmsLibrary) -> Driver:
         profile=library.profile,
         modes=tuple(library.modes),
         consumptions=tuple(Consumption),
+        outcomes=library.outcomes.keys(),
         recovers=True,
         settings=library.settings,
         configured=configured,
@@ -91,6 +94,7 @@ def _of_python(driven: Driven) -> Driver:
         profile=driven.profile,
         modes=tuple(map(AckMode, driven.modes)),
         consumptions=tuple(map(Consumption, driven.consumptions)),
+        outcomes=driven.outcomes,
         recovers=False,
         settings=driven.open,
         configured=configured,
