@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ackfsm.driving.conform import Cell, Report, Status
 from ackfsm.driving.live.campaign import LiveReport
+from ackfsm.driving.live.load import LoadedCell
 from ackfsm.showing.views.lines import hanging, titled
 from ackfsm.terms import Verdict
 from ackfsm.text import printable
@@ -58,10 +59,21 @@ def _clients(report: LiveReport) -> Iterator[RenderableType]:
             f"{counts[status]} {status}" for status in Status if counts[status] and status is not Status.NOT_CLAIMED
         )
         mode = next(each.claims.modes())
+        rows = "" if covered is None else f"rows {covered.share:4.0%}  "
         yield Text(
-            f"  {mode.ack_mode} {mode.consumption}".ljust(40) + f"rows {covered.share:4.0%}  {told}",
+            f"  {mode.ack_mode} {mode.consumption}".ljust(40) + f"{rows}{told}",
             style=_STYLE[each.verdict].split()[1],
         )
+        yield from (hanging(f"    {cell.fault_name}: {_loaded(cell)}", "") for cell in _loads(each))
+
+
+def _loads(report: Report) -> Iterator[LoadedCell]:
+    return (cell for cell in report.cells if isinstance(cell, LoadedCell))
+
+
+def _loaded(cell: LoadedCell) -> str:
+    seen = ", ".join(f"{anomaly} {count:,}" for anomaly, count in cell.seen.items())
+    return f"{cell.sent:,} messages, {cell.struck:,} faults; seen: {seen or 'no anomaly'}"
 
 
 def _told(report: LiveReport, status: Status) -> Iterator[RenderableType]:
