@@ -9,7 +9,7 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, Self
@@ -122,6 +122,10 @@ class Loaded:
                 cells.append(self._cell(mode, fault, limits.seed))
         return Report(claims=self.claims, limits=dataclasses.replace(limits, runs=1), cells=tuple(cells))
 
+    def queue(self, mode: Mode, fault: Fault | None) -> str:
+        """That of a run."""
+        return f"load-{self.place.name}-{mode.delivery_mode}-{fault or NO_FAULT}"
+
     def covered(self) -> None:
         """Return nothing: the rows that so many messages performed are not counted."""
 
@@ -174,9 +178,9 @@ class _Run:
 
     def __init__(self, loaded: Loaded, mode: Mode, fault: Fault | None, seed: str) -> None:
         self.loaded, self.mode, self.fault, self.load = loaded, mode, fault, loaded.load
-        self.folder = loaded.place / f"load-{fault or NO_FAULT}"
+        self.folder = loaded.place / f"load-{mode.delivery_mode.lower()}-{fault or NO_FAULT}"
         self.folder.mkdir(parents=True)
-        self.queue = f"load-{loaded.place.name}-{fault or NO_FAULT}-{loaded.known.configurations[mode].delivery_mode}"
+        self.queue = loaded.queue(mode, fault)
         self.transacted = mode.ack_mode is AckMode.SESSION_TRANSACTED
         self.queues = [self.queue, *([f"{self.queue}-out"] if self.transacted else [])]
         self.random = random.Random(seed)  # noqa: S311 - reproducible draws
@@ -336,7 +340,7 @@ class _Actor:
             self._leave()
             end = time.monotonic() + _STARTS
 
-    sessions = _SESSIONS
+    sessions: Sequence[str] = _SESSIONS
 
     def _connect(self) -> None:
         run, client = self.run, self.client
