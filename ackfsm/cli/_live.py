@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ackfsm.cli._conform import add_programs, faults_of, limits_of, modes_of, seconds, words
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, command
+from ackfsm.cli._options import Commands, at_least, command
 from ackfsm.cli._output import emit, progress_bars
 from ackfsm.terms import Consumption, DeliveryMode, InputError, Verdict
 from ackfsm.text import quoted
+
+if TYPE_CHECKING:
+    from ackfsm.driving.live.load import Load
 
 __all__ = ["add_live"]
 
@@ -40,7 +44,8 @@ def add_live(commands: Commands) -> None:
         action="append",
         default=[],
         dest="settings",
-        help="a setting of the broker, by its vendor's name; may be repeated",
+        help="a setting by its vendor's name: of the broker if it is started with that, else of the clients that have "
+        "it; may be repeated",
     )
     parser.add_argument(
         "--profile", metavar="P", help="judge by this profile, or the file of one (default: that of the client)"
@@ -51,7 +56,19 @@ def add_live(commands: Commands) -> None:
         metavar="SECONDS",
         type=seconds,
         default=None,
-        help="begin no further program of a combination after so long (default: no limit)",
+        help="begin no further program of a combination after so long (default: no limit); of a load its length "
+        "(default: 10)",
+    )
+    load = parser.add_argument_group("load", "clients at once instead of programs, one load for each mode and fault")
+    load.add_argument("--rate", metavar="N", type=at_least(1), help="messages a second, of all producers: drive a load")
+    load.add_argument(
+        "--clients", metavar="N", type=at_least(1), help="producers, and as many consumers, of a load (default: 2)"
+    )
+    load.add_argument(
+        "--window",
+        metavar="N",
+        type=at_least(1),
+        help="sends of a session that wait for their outcome at once; more than one are asynchronous (default: 1)",
     )
     add_programs(parser, runs=3)
     parser.add_argument(
@@ -70,6 +87,7 @@ def _live(arguments: argparse.Namespace) -> int:
 
     if arguments.output.exists():
         raise InputError(f"{quoted(str(arguments.output))} is there already; name another folder with --output")
+    load = _load(arguments)
     with progress_bars() as progress:
         report = live(
             arguments.broker,
@@ -85,10 +103,23 @@ def _live(arguments: argparse.Namespace) -> int:
             delivery_modes=words("--delivery-mode", DeliveryMode, arguments.delivery_mode or ["PERSISTENT"]),
             faults=faults_of(arguments),
             limits=Limits(**limits_of(arguments), seconds=arguments.seconds),
+            load=load,
             progress=lambda _, done, of: progress("clients and modes", done, of),
         )
     emit(arguments, report.as_json(), lambda: live_screen(report))
     return result_code(violated=report.verdict is Verdict.INVALID, undetermined=report.verdict is Verdict.UNKNOWN)
+
+
+def _load(arguments: argparse.Namespace) -> Load | None:
+    from ackfsm.driving.live.load import Load
+
+    told = {name: getattr(arguments, name) for name in ("seconds", "clients", "window")}
+    if arguments.rate is not None:
+        return Load(rate=arguments.rate, **{name: value for name, value in told.items() if value is not None})
+    for name in ("clients", "window"):
+        if told[name] is not None:
+            raise InputError(f"--{name} is of a load; say its --rate as well")
+    return None
 
 
 def _setting(text: str) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered
 from ackfsm.driving.live.led import led, undone
+from ackfsm.driving.live.load import Load, Loaded
 from ackfsm.driving.live.tour import tour
 from ackfsm.history.read import read
 from ackfsm.support.files import write_file
@@ -34,7 +35,7 @@ from ackfsm.text import in_words, meant, quoted
 from ackfsm.verify import Kept
 from ackfsm.verify.findings.performed import Performed, TableRow, rows_performed
 
-__all__ = ["LiveReport", "live"]
+__all__ = ["LiveReport", "claims_of", "live"]
 
 _FAULTS: Final = frozenset(
     {
@@ -58,17 +59,19 @@ class LiveReport:
         broker: its name.
         version: the vendor's.
         reports: one for each client and mode; the name of its claims is that of the client.
-        covered: for each of these the rows that were performed.
+        covered: for each of these the rows that were performed; ``None`` where they are not counted, as of a load.
         lacking: the clients that could not be had, with what is missing.
         folder: what the broker and its clients wrote, and the histories of violations.
+        load: what clients did at once, ``None`` where they were led through programs.
     """
 
     broker: str
     version: str
     reports: tuple[Report, ...]
-    covered: tuple[Covered, ...]
+    covered: tuple[Covered | None, ...]
     lacking: Mapping[str, str]
     folder: Path
+    load: Load | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -92,7 +95,7 @@ class LiveReport:
             "lacking": dict(self.lacking),
             "folder": str(self.folder),
             "clients": [
-                {**report.as_json(), "rows": covered.as_json()}
+                {**report.as_json(), "rows": None if covered is None else covered.as_json()}
                 for report, covered in zip(self.reports, self.covered, strict=True)
             ],
         }
@@ -111,6 +114,7 @@ def live(  # noqa: PLR0913 - by name
     delivery_modes: Collection[DeliveryMode] = (DeliveryMode.PERSISTENT,),
     faults: Collection[Fault | None] | None = None,
     limits: Limits,
+    load: Load | None = None,
     progress: Progress = lambda _what, _done, _of: None,
 ) -> LiveReport:
     """Start ``broker``, and drive it by every client in every mode under every fault.
@@ -118,7 +122,7 @@ def live(  # noqa: PLR0913 - by name
     Args:
         broker: one of :data:`ackfsm.driving.live.brokers.BROKERS`.
         folder: what broker and clients write, made if there is none.
-        settings: of the broker, by the vendor's names.
+        settings: by the vendor's names: of the broker those that it has, the others of each client that has them.
         kind: of the queues.
         profile: by which the runs are judged, or the path of one; by default that of the client.
         clients: only these, by name; by default all that the broker serves.
@@ -127,6 +131,7 @@ def live(  # noqa: PLR0913 - by name
         delivery_modes: of the messages.
         faults: only these, ``None`` among them for none; by default all.
         limits: of each combination; ``runs`` are the programs that are drawn, after those of the tour.
+        load: clients work at once, instead of programs.
         progress: called with what goes on, and with how many combinations of client and mode are done of how many.
 
     Raises :class:`InputError` for a name that there is not, and where broker or the named client cannot be had.
@@ -135,7 +140,9 @@ def live(  # noqa: PLR0913 - by name
         raise InputError(
             f"there is no broker {quoted(broker)}{meant(broker, BROKERS)}; it is {in_words([*BROKERS], 'or')}"
         )
-    found = list(_asked(broker, clients))
+    kept = {name: value for name, value in settings.items() if name in BROKERS[broker].SETTINGS}
+    others = {name: value for name, value in settings.items() if name not in kept}
+    found = list(_asked(broker, clients, others, asynchronous=load is not None and load.window > 1))
     lacking = {each.client: why for each in found if (why := each.lacks())}
     if clients is not None and lacking:
         raise InputError(next(iter(lacking.values())))
@@ -151,19 +158,29 @@ def live(  # noqa: PLR0913 - by name
     if not cells:
         raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
     reports, covered, performed = [], [], defaultdict[str, set[TableRow]](set)
-    with BROKERS[broker](folder / "broker", settings) as running:
+    with BROKERS[broker](folder / "broker", kept) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
             progress(what, number, len(cells))
-            claims = _claims(running, driver, mode, consumption, delivery_modes, kind)
+            claims = claims_of(running, driver, mode, consumption, delivery_modes=delivery_modes, kind=kind)
             if profile is not None:
                 claims = dataclasses.replace(claims, profile=profile)
-            driven = _Driven(running, driver, claims, folder, kind, performed[driver.profile])
+            driven = (
+                _Driven(running, driver, claims, folder, kind, performed[driver.profile])
+                if load is None
+                else Loaded(running, driver, claims, folder, kind, load)
+            )
             reports.append(driven.report(faults, limits, functools.partial(_told, progress, what, number, len(cells))))
             covered.append(driven.covered())
         version = running.version
     return LiveReport(
-        broker=broker, version=version, reports=tuple(reports), covered=tuple(covered), lacking=lacking, folder=folder
+        broker=broker,
+        version=version,
+        reports=tuple(reports),
+        covered=tuple(covered),
+        lacking=lacking,
+        folder=folder,
+        load=load,
     )
 
 
@@ -232,22 +249,33 @@ class _Driven:
         return Covered.of(frozenset().union(*(its.rows for its in self._tours.values())), self._total)
 
 
-def _asked(broker: str, clients: Collection[str] | None) -> Iterator[Driver]:
-    known = {each.client: each for each in drivers(broker)}
+def _asked(
+    broker: str, clients: Collection[str] | None, settings: Mapping[str, str], *, asynchronous: bool
+) -> Iterator[Driver]:
+    known = {each.client: each for each in drivers(broker, settings, asynchronous=asynchronous)}
+    asked = [driver for name, driver in known.items() if clients is None or name in clients]
+    settable = {name: driver.client for driver in asked for name in driver.settable}
+    if strange := [name for name in settings if name not in settable]:
+        raise InputError(
+            f"{broker} and its clients have no setting {quoted(strange[0])}{meant(strange[0], settable)}; "
+            f"set one of {', '.join((*BROKERS[broker].SETTINGS, *settable))}"
+        )
     for name in known if clients is None else clients:
         if name not in known:
             raise InputError(f"{broker} has no client {quoted(name)}{meant(name, known)}; it has {in_words([*known])}")
         yield known[name]
 
 
-def _claims(  # noqa: PLR0913, PLR0917 - what is driven
+def claims_of(  # noqa: PLR0913 - what is driven
     broker: LiveBroker,
     driver: Driver,
     mode: AckMode,
     consumption: Consumption,
-    delivery_modes: Collection[DeliveryMode],
-    kind: str,
+    *,
+    delivery_modes: Collection[DeliveryMode] = (DeliveryMode.PERSISTENT,),
+    kind: str = "",
 ) -> Claims:
+    """Return what the tables have to hold of a client in one mode."""
     transacted = mode is AckMode.SESSION_TRANSACTED
     of_broker = dict(broker.settings(kind)) if driver.profile == broker.profile else {}
     of_broker.pop("profile", None)

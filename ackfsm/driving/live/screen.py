@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ackfsm.driving.conform import Cell, Limits, Report, Status
+from ackfsm.driving.conform import Cell, Report, Status
 from ackfsm.driving.live.campaign import LiveReport
+from ackfsm.driving.live.load import LoadedCell
 from ackfsm.showing.views.lines import hanging, titled
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import printable
@@ -28,7 +29,7 @@ def live_screen(report: LiveReport) -> RenderableType:
         titled(
             [
                 ("broker", f"{report.broker} {report.version}"),
-                ("limits", _limits(report.reports[0].limits)),
+                ("limits", _limits(report)),
                 ("kept in", printable(str(report.folder))),
             ]
         ),
@@ -40,7 +41,10 @@ def live_screen(report: LiveReport) -> RenderableType:
     )
 
 
-def _limits(limits: Limits) -> str:
+def _limits(report: LiveReport) -> str:
+    limits = report.reports[0].limits
+    if report.load is not None:
+        return f"{report.load} (seed {limits.seed})"
     end = "" if limits.seconds is None else f", begun within {limits.seconds:g} s"
     return f"the tour, and {limits.runs:,} drawn programs of {limits.messages:,} messages (seed {limits.seed}){end}"
 
@@ -70,14 +74,22 @@ def _clients(report: LiveReport) -> Iterator[RenderableType]:
             f"{counts[status]} {status}" for status in Status if counts[status] and status is not Status.NOT_CLAIMED
         )
         mode = next(each.claims.modes())
+        rows = "" if covered is None else f"rows {covered.share:4.0%}  "
         yield Text(
-            f"  {mode.ack_mode} {mode.consumption}".ljust(40) + f"rows {covered.share:4.0%}  {told}",
+            f"  {mode.ack_mode} {mode.consumption}".ljust(40) + f"{rows}{told}",
             style=_STYLE[each.verdict].split()[1],
         )
         seen = sum((Counter(cell.seen) for cell in each.cells), Counter[Anomaly]())
         if seen:
-            told = ", ".join(f"{count:,} {name}" for name, count in seen.items())
-            yield hanging(f"    allowed, and seen: {told}", "")
+            yield hanging(f"    allowed, and seen: {_counted(seen)}", "")
+        for cell in each.cells:
+            if isinstance(cell, LoadedCell):
+                told = f"{cell.sent:,} messages, {cell.struck:,} faults; {_counted(cell.seen) or 'no anomaly'}"
+                yield hanging(f"    {cell.fault_name}: {told}", "")
+
+
+def _counted(seen: Mapping[Anomaly, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in seen.items())
 
 
 def _told(report: LiveReport, status: Status) -> Iterator[RenderableType]:

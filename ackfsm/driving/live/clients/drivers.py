@@ -7,10 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+import yaml
+
 from ackfsm.driving.live.clients.client import python_worker
 from ackfsm.driving.live.clients.jms import LIBRARIES, JmsLibrary
 from ackfsm.driving.live.clients.modes import Driven, all_driven
-from ackfsm.terms import AckMode, Consumption, InputError
+from ackfsm.terms import AckMode, Consumption, InputError, SendMode
 
 __all__ = ["Driver", "drivers"]
 
@@ -37,6 +39,8 @@ class Driver:
         outcomes: that an application may state beside its acknowledgement.
         recovers: whether its sessions recover.
         settings: by the vendor's names, with which a connection is opened.
+        settable: the names of those that somebody may set.
+        asynchronous: whether it waits for the outcome of no send before the next one.
         configured: the settings of the tables for a mode.
         lacks: what is missing on this machine to run it, and how that is had; empty if nothing is.
         command: what starts its process.
@@ -50,24 +54,34 @@ class Driver:
     outcomes: Collection[str]
     recovers: bool
     settings: Mapping[str, Any]
+    settable: Sequence[str]
+    asynchronous: bool
     configured: Callable[[AckMode, Consumption], Mapping[str, Any]]
     lacks: Callable[[], str]
     command: Callable[[], Sequence[str]]
 
 
-def drivers(broker: str) -> Iterator[Driver]:
-    """Yield the clients of a broker."""
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def drivers(broker: str, settings: Mapping[str, str] = _NOTHING, *, asynchronous: bool = False) -> Iterator[Driver]:
+    """Yield the clients of a broker, each with those of the ``settings`` that it has.
+
+    If ``asynchronous``, they do not wait for the outcome of a send; those that cannot lack that.
+    """
     for name in _JMS.get(broker, ()):
-        yield _of_jms(LIBRARIES[name])
+        yield _of_jms(LIBRARIES[name], settings, asynchronous=asynchronous)
     for driven in all_driven():
         if driven.broker == broker:
-            yield _of_python(driven)
+            yield _of_python(driven, settings, asynchronous=asynchronous)
 
 
-def _of_jms(library: JmsLibrary) -> Driver:
+def _of_jms(library: JmsLibrary, given: Mapping[str, str], *, asynchronous: bool) -> Driver:
+    settings = {**library.settings, **{name: given[name] for name in library.settable() if name in given}}
+
     def configured(ack_mode: AckMode, consumption: Consumption) -> Mapping[str, Any]:
         mode = {"ack_mode": ack_mode.value, "consumption": consumption.value}
-        return _without_mode(library.profile_settings(library.settings, mode))
+        return _without_mode({**library.profile_settings(settings, mode), **_sent(ack_mode, asynchronous=asynchronous)})
 
     return Driver(
         client=library.name,
@@ -77,16 +91,21 @@ def _of_jms(library: JmsLibrary) -> Driver:
         consumptions=tuple(Consumption),
         outcomes=library.outcomes.keys(),
         recovers=True,
-        settings=library.settings,
+        settings=settings,
+        settable=library.settable(),
+        asynchronous=asynchronous,
         configured=configured,
-        lacks=library.lacks,
+        lacks=lambda: _waits(library.name, asynchronous and not library.asynchronous) or library.lacks(),
         command=library.command,
     )
 
 
-def _of_python(driven: Driven) -> Driver:
+def _of_python(driven: Driven, given: Mapping[str, str], *, asynchronous: bool) -> Driver:
+    settings = {name: yaml.safe_load(given[name]) for name in driven.names if name in given}
+
     def configured(ack_mode: AckMode, consumption: Consumption) -> Mapping[str, Any]:
-        return _without_mode(driven.header(ack_mode, consumption))
+        header = driven.header(ack_mode, consumption, settings)
+        return _without_mode({**header, **_sent(ack_mode, asynchronous=asynchronous)})
 
     return Driver(
         client=driven.client,
@@ -96,11 +115,24 @@ def _of_python(driven: Driven) -> Driver:
         consumptions=tuple(map(Consumption, driven.consumptions)),
         outcomes=driven.outcomes,
         recovers=False,
-        settings=driven.open,
+        settings={**driven.open, **settings},
+        settable=tuple(driven.names),
+        asynchronous=asynchronous,
         configured=configured,
-        lacks=lambda: _lack(driven.client),
+        lacks=lambda: _waits(driven.client, asynchronous and not driven.asynchronous) or _lack(driven.client),
         command=lambda: python_worker(driven.client),
     )
+
+
+def _sent(ack_mode: AckMode, *, asynchronous: bool) -> Mapping[str, str]:
+    """How sends are confirmed, if that is not as the client's settings say."""
+    if asynchronous and ack_mode is not AckMode.SESSION_TRANSACTED:
+        return {"send_mode": SendMode.ASYNCHRONOUS.value}
+    return {}
+
+
+def _waits(client: str, always: bool) -> str:  # noqa: FBT001 - whether there is anything to say
+    return f"{client} waits for the outcome of each send; leave out --window" if always else ""
 
 
 def _without_mode(settings: Mapping[str, Any]) -> Mapping[str, Any]:

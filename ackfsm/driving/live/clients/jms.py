@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ackfsm import tables
 from ackfsm.driving.live import java
-from ackfsm.terms import AckMode
+from ackfsm.terms import AckMode, Profile
 
 __all__ = ["LIBRARIES", "JmsLibrary"]
 
@@ -101,6 +101,11 @@ class JmsLibrary:
         classes = java.compiled([_recorder(), *sorted(_HERE.glob("[!R]*.java"))], *path)
         told = {key: value for key, value in dataclasses.asdict(self).items() if key not in _PYTHON_ONLY}
         return ["java", *_JVM, *self.properties, "-cp", classes, "Worker", json.dumps(told)]
+
+    def settable(self) -> tuple[str, ...]:
+        """The names of settings that may be set: those that it has anyway, and what the tables have of its URL."""
+        urls = (alias.url for alias in tables.load().profiles[Profile(self.profile)].names.values())
+        return tuple(dict.fromkeys((*self.settings, *filter(None, urls))))
 
     def profile_settings(self, settings: Mapping[str, str], others: Mapping[str, object]) -> dict[str, Any]:
         """The settings of the profile that the vendor's ``settings`` and defaults are, with the ``others`` of the run.
