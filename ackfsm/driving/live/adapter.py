@@ -52,7 +52,9 @@ _MOMENT: Final = 0.0004
 """Seconds between two steps of a call at which a fault may strike."""
 _SETTLES: Final = 2.0
 """Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
-_OF_BROKER: Final[Mapping[Fault, Callable[[LiveBroker], None]]] = MappingProxyType({Fault.BROKER_KILL: LiveBroker.kill})
+_OF_BROKER: Final[Mapping[Fault, Callable[[LiveBroker], None]]] = MappingProxyType(
+    {Fault.BROKER_KILL: LiveBroker.kill, Fault.BROKER_CRASH: LiveBroker.lose_power}
+)
 
 
 @dataclasses.dataclass(slots=True)
@@ -102,6 +104,7 @@ class LiveAdapter(Adapter):
         self._runs += 1
         self._mode, self._queue = mode, f"{queue}-{self._folder.name}-{self._runs}"
         self._broker.declare(self._queue, self._kind)
+        self._broker.settle()
 
     def end(self) -> None:
         """End all clients; the broker runs on."""
@@ -199,7 +202,10 @@ class LiveAdapter(Adapter):
         """Strike now."""
         if client is None:
             self._up = False
-            _OF_BROKER[fault](self._broker)
+            try:
+                _OF_BROKER[fault](self._broker)
+            except HostError as error:
+                raise UndecidedError(f"{fault}: {error}") from None
             return
         worker = self._clients.get(client)
         if worker is None:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm.driving.conform import NO_FAULT, Claims, Judgement, Limits, Mode, Operation, Report, Status, conform
@@ -13,6 +14,7 @@ from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered, performed_in
+from ackfsm.driving.live.faults import power
 from ackfsm.driving.live.led import led
 from ackfsm.driving.live.tour import tour
 from ackfsm.support.files import write_file
@@ -31,6 +33,8 @@ _FAULTS: Final = frozenset(
         Fault.CONSUMER_CRASH,
     }
 )
+_OF_THE_MACHINE: Final[Mapping[Fault, Callable[[], str]]] = MappingProxyType({Fault.BROKER_CRASH: power.lacks})
+"""Faults that need something of this machine, and what is missing there."""
 _OPERATIONS: Final = frozenset({Operation.ACKNOWLEDGE, Operation.CLOSE, Operation.DURING})
 
 Progress = Callable[[str, int, int], None]
@@ -45,7 +49,7 @@ class LiveReport:
         version: the vendor's.
         reports: one for each client and mode; the name of its claims is that of the client.
         covered: for each of these the rows that were performed.
-        lacking: the clients that could not be had, with what is missing.
+        lacking: the clients and faults that could not be had, with what is missing.
         folder: what the broker and its clients wrote, and the histories of violations.
     """
 
@@ -125,6 +129,11 @@ def live(  # noqa: PLR0913 - by name
     lacking = {each.client: why for each in found if (why := each.lacks())}
     if clients is not None and lacking:
         raise InputError(next(iter(lacking.values())))
+    wanted = [each for each in _OF_THE_MACHINE if faults is None or each in faults]
+    unstruck = {each: why for each in wanted if (why := _OF_THE_MACHINE[each]())}
+    if faults is not None and unstruck:
+        raise InputError(next(iter(unstruck.values())))
+    struck = _FAULTS | (set(wanted) - unstruck.keys())
     cells = [
         (driver, mode, consumption)
         for driver in found
@@ -137,11 +146,12 @@ def live(  # noqa: PLR0913 - by name
     if not cells:
         raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
     reports, covered = [], []
-    with BROKERS[broker](folder / "broker", settings) as running:
+    notes = folder / "power" if Fault.BROKER_CRASH in struck else None
+    with BROKERS[broker](folder / "broker", settings, notes=notes) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
             progress(what, number, len(cells))
-            claims = _claims(running, driver, mode, consumption, delivery_modes, kind)
+            claims = _claims(running, driver, mode, consumption, delivery_modes, kind, struck)
             if profile is not None:
                 claims = dataclasses.replace(claims, profile=profile)
             driven = _Driven(running, driver, claims, folder, kind)
@@ -149,7 +159,12 @@ def live(  # noqa: PLR0913 - by name
             covered.append(driven.covered())
         version = running.version
     return LiveReport(
-        broker=broker, version=version, reports=tuple(reports), covered=tuple(covered), lacking=lacking, folder=folder
+        broker=broker,
+        version=version,
+        reports=tuple(reports),
+        covered=tuple(covered),
+        lacking={**lacking, **unstruck},
+        folder=folder,
     )
 
 
@@ -222,9 +237,10 @@ def _claims(  # noqa: PLR0913, PLR0917 - what is driven
     consumption: Consumption,
     delivery_modes: Collection[DeliveryMode],
     kind: str,
+    faults: Collection[Fault],
 ) -> Claims:
     transacted = mode is AckMode.SESSION_TRANSACTED
-    of_broker = dict(broker.settings(kind)) if driver.profile == broker.profile else {}
+    of_broker = dict(broker.settings(kind))
     of_broker.pop("profile", None)
     return Claims(
         name=driver.client,
@@ -233,7 +249,7 @@ def _claims(  # noqa: PLR0913, PLR0917 - what is driven
         ack_modes=(mode,),
         delivery_modes=tuple(delivery_modes),
         consumptions=(consumption,),
-        faults=_FAULTS | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
+        faults=frozenset(faults) | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
         operations=_OPERATIONS
         | ({Operation.COMMIT, Operation.ROLLBACK} if transacted else set())
         | ({Operation.RECOVER} if driver.recovers and not transacted else set()),
