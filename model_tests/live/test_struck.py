@@ -18,6 +18,7 @@ from ackfsm.driving.conform import (
     Operation,
     Program,
     Report,
+    SendOutcome,
     _campaign,
     conform,
 )
@@ -28,7 +29,7 @@ from ackfsm.driving.live.campaign import live
 from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.faults import power
 from ackfsm.terms import AckMode, Fault, InputError, Verdict
-from model_tests.support.brokers import had
+from model_tests.support.brokers import had, running
 from model_tests.support.tools import missing
 from model_tests.support.whole import few
 
@@ -106,22 +107,26 @@ def test_a_loss_of_power_leaves_what_the_settings_say(
         assert synced == {each: bool(number) for each, number in left.items()}
 
 
-def judged(broker: LiveBroker, folder: Path, fault: Fault, settings: Mapping[str, object]) -> Report:
-    """What a few programs show in which a fault strikes ActiveMQ; ``settings`` are those that it is to have."""
+def judged(
+    broker: LiveBroker, folder: Path, fault: Fault | None, settings: Mapping[str, object], nemesis: str = ""
+) -> tuple[Report, LiveAdapter]:
+    """What a few programs show in which ActiveMQ is struck; ``settings`` are those that it is said to have."""
     mode = AckMode.CLIENT_ACKNOWLEDGE
     claims = Claims(
         name="activemq",
         profile="activemq",
         settings=settings,
         ack_modes=(mode,),
-        faults=frozenset({fault}),
+        faults=frozenset([] if fault is None else [fault]),
         operations=frozenset({Operation.ACKNOWLEDGE, Operation.CLOSE}),
     )
     (driver,) = (each for each in drivers("activemq") if each.client == "activemq")
-    adapter = LiveAdapter(broker, driver, claims, folder)
-    program = Program((Send(3), Receive(0, 1), Inject(fault)))
+    adapter = LiveAdapter(broker, driver.under(nemesis) if nemesis else driver, claims, folder)
+    at = "send" if fault is Fault.PRODUCER_LINK_LOSS else "idle"
+    strikes = () if fault is None else (Inject(fault, at),)
+    program = Program((Send(3), Receive(0, 1), *strikes))
     try:
-        return conform(adapter, faults=[fault], limits=Limits(runs=1), led=lambda *_: [program])
+        return conform(adapter, faults=[fault], limits=Limits(runs=1), led=lambda *_: [program]), adapter
     finally:
         adapter.end()
 
@@ -131,10 +136,46 @@ def test_a_broker_that_syncs_less_than_it_is_said_to_is_found_out(
 ) -> None:
     monkeypatch.setattr(_campaign, "shrunk", lambda program, _: (program, 0))
     with struck(ActiveMq, tmp_path, {"journalDiskSyncStrategy": "never"}) as broker:
-        told = judged(broker, tmp_path / "told", Fault.BROKER_CRASH, broker.settings())
-        hidden = judged(broker, tmp_path / "hidden", Fault.BROKER_CRASH, {})
+        told, _ = judged(broker, tmp_path / "told", Fault.BROKER_CRASH, broker.settings())
+        hidden, _ = judged(broker, tmp_path / "hidden", Fault.BROKER_CRASH, {})
     assert (told.verdict, told.cells[0].struck) == (Verdict.VALID, 2), told
     assert hidden.verdict is Verdict.INVALID
+
+
+@pytest.mark.parametrize(
+    ("nemesis", "fault"),
+    [
+        ("pause", None),
+        ("blackhole", Fault.PRODUCER_LINK_LOSS),
+        *few([("delay", None), ("restart", Fault.BROKER_KILL), ("blackhole", Fault.CONSUMER_LINK_LOSS)], 0),
+    ],
+)
+def test_a_trouble_that_the_tables_have_no_word_for_is_judged_as_what_it_is(
+    nemesis: str, fault: Fault | None, tmp_path: Path
+) -> None:
+    with running(ActiveMq) as broker:
+        report, adapter = judged(broker, tmp_path / "clients", fault, {}, nemesis)
+        assert broker.depth("orders-clients-1").ready == 0
+    assert report.verdict is Verdict.VALID, report
+    assert bool(adapter.paused) is (nemesis == "pause")
+    assert report.cells[0].struck == (0 if fault is None else 2)
+
+
+def test_a_broker_that_loses_an_answered_message_to_a_broken_connection_is_found_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call whose answer is held up is in doubt, and no more."""
+    monkeypatch.setattr(_campaign, "shrunk", lambda program, _: (program, 0))
+    send = LiveAdapter.send
+
+    def confirmed(self: LiveAdapter, *given: Any) -> SendOutcome:
+        send(self, *given)
+        return SendOutcome.CONFIRMED
+
+    monkeypatch.setattr(LiveAdapter, "send", confirmed)
+    with running(ActiveMq) as broker:
+        report, _ = judged(broker, tmp_path / "clients", Fault.PRODUCER_LINK_LOSS, {}, "blackhole")
+    assert report.verdict is Verdict.INVALID, report
 
 
 def test_a_fault_that_this_machine_does_not_let_us_bring_about_says_so(

@@ -16,6 +16,7 @@ from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered, performed_in
 from ackfsm.driving.live.faults import power
 from ackfsm.driving.live.led import led
+from ackfsm.driving.live.nemeses import FAULTS, NEMESES
 from ackfsm.driving.live.tour import tour
 from ackfsm.support.files import write_file
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
@@ -100,6 +101,7 @@ def live(  # noqa: PLR0913 - by name
     consumptions: Collection[Consumption] | None = None,
     delivery_modes: Collection[DeliveryMode] = (DeliveryMode.PERSISTENT,),
     faults: Collection[Fault | None] | None = None,
+    nemeses: Collection[str] = (),
     limits: Limits,
     progress: Progress = lambda _what, _done, _of: None,
 ) -> LiveReport:
@@ -116,6 +118,7 @@ def live(  # noqa: PLR0913 - by name
         consumptions: only these; by default all that the client has.
         delivery_modes: of the messages.
         faults: only these, ``None`` among them for none; by default all.
+        nemeses: of :data:`ackfsm.driving.live.nemeses.NEMESES`, beside the faults: as if each were a client more.
         limits: of each combination; ``runs`` are the programs that are drawn, after those of the tour.
         progress: called with what goes on, and with how many combinations of client and mode are done of how many.
 
@@ -129,6 +132,10 @@ def live(  # noqa: PLR0913 - by name
     lacking = {each.client: why for each in found if (why := each.lacks())}
     if clients is not None and lacking:
         raise InputError(next(iter(lacking.values())))
+    if strange := sorted(set(nemeses) - NEMESES.keys()):
+        raise InputError(f"there is no nemesis {quoted(strange[0])}; there are {in_words([*NEMESES])}")
+    had = [each for each in found if each.client not in lacking]
+    led_by = [*(had if faults is None or faults else ()), *(each.under(name) for name in nemeses for each in had)]
     wanted = [each for each in _OF_THE_MACHINE if faults is None or each in faults]
     unstruck = {each: why for each in wanted if (why := _OF_THE_MACHINE[each]())}
     if faults is not None and unstruck:
@@ -136,8 +143,7 @@ def live(  # noqa: PLR0913 - by name
     struck = _FAULTS | (set(wanted) - unstruck.keys())
     cells = [
         (driver, mode, consumption)
-        for driver in found
-        if driver.client not in lacking
+        for driver in led_by
         for mode in driver.modes
         if ack_modes is None or mode in ack_modes
         for consumption in driver.consumptions
@@ -177,7 +183,7 @@ class _Driven:
 
     def __init__(self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, kind: str) -> None:
         mode = next(claims.modes())
-        self._claims = claims
+        self._claims, self._nemesis = claims, driver.nemesis
         self._place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
         self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
         self._tours = {
@@ -189,7 +195,20 @@ class _Driven:
     def report(
         self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
     ) -> Report:
-        """Drive it."""
+        """Drive it; a nemesis that was to stop the broker and met no call has shown nothing."""
+        report = self._report(faults if self._nemesis is FAULTS else self._nemesis.faults, limits, progress)
+        if not self._nemesis.pauses or self._adapter.paused:
+            return report
+        why = "the broker was never stopped while a call was under way"
+        cells = [
+            dataclasses.replace(each, status=Status.UNKNOWN, why=why) if each.status is Status.OK else each
+            for each in report.cells
+        ]
+        return dataclasses.replace(report, cells=tuple(cells))
+
+    def _report(
+        self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
+    ) -> Report:
         programs = {each: led(its.programs) for each, its in self._tours.items()}
         try:
             return conform(
@@ -249,7 +268,8 @@ def _claims(  # noqa: PLR0913, PLR0917 - what is driven
         ack_modes=(mode,),
         delivery_modes=tuple(delivery_modes),
         consumptions=(consumption,),
-        faults=frozenset(faults) | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
+        faults=frozenset(each for each in faults if each in driver.nemesis.faults)
+        | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
         operations=_OPERATIONS
         | ({Operation.COMMIT, Operation.ROLLBACK} if transacted else set())
         | ({Operation.RECOVER} if driver.recovers and not transacted else set()),
