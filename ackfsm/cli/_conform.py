@@ -56,8 +56,8 @@ def add_conform(commands: Commands) -> None:
     )
 
 
-def add_programs(parser: argparse.ArgumentParser, *, runs: int) -> None:
-    """Add how many programs of what size are drawn, and for which modes and faults."""
+def add_programs(parser: argparse.ArgumentParser, *, runs: int, also: str = "") -> None:
+    """Add how many programs of what size are drawn, and for which modes and faults (``also``: what else strikes)."""
     parser.add_argument(
         "--runs",
         metavar="N",
@@ -80,7 +80,10 @@ def add_programs(parser: argparse.ArgumentParser, *, runs: int) -> None:
         "--ack-mode", metavar="M", action="append", help="only this acknowledgement mode; may be repeated"
     )
     parser.add_argument(
-        "--fault", metavar="F", action="append", help=f"only this fault, or {_NONE} for no fault; may be repeated"
+        "--fault",
+        metavar="F",
+        action="append",
+        help=f"only this fault{also}, or {_NONE} for no fault; may be repeated",
     )
 
 

@@ -70,7 +70,7 @@ def add_live(commands: Commands) -> None:
         type=at_least(1),
         help="sends of a session that wait for their outcome at once; more than one are asynchronous (default: 1)",
     )
-    add_programs(parser, runs=3)
+    add_programs(parser, runs=3, also=", pause, delay, restart or blackhole (docs/live.md)")
     parser.add_argument(
         "--output",
         metavar="DIR",
@@ -83,8 +83,12 @@ def add_live(commands: Commands) -> None:
 def _live(arguments: argparse.Namespace) -> int:
     from ackfsm.driving.conform import Limits
     from ackfsm.driving.live.campaign import live
+    from ackfsm.driving.live.nemeses import NEMESES
     from ackfsm.driving.live.screen import live_screen
 
+    nemeses = [name for name in arguments.fault or () if name in NEMESES]
+    if nemeses:
+        arguments.fault = [name for name in arguments.fault if name not in NEMESES]
     if arguments.output.exists():
         raise InputError(f"{quoted(str(arguments.output))} is there already; name another folder with --output")
     load = _load(arguments)
@@ -102,6 +106,7 @@ def _live(arguments: argparse.Namespace) -> int:
             else words("--consumption", Consumption, arguments.consumption),
             delivery_modes=words("--delivery-mode", DeliveryMode, arguments.delivery_mode or ["PERSISTENT"]),
             faults=faults_of(arguments),
+            nemeses=nemeses,
             limits=Limits(**limits_of(arguments), seconds=arguments.seconds),
             load=load,
             progress=lambda _, done, of: progress("clients and modes", done, of),

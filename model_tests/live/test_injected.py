@@ -142,7 +142,9 @@ class GivesToTwo(Liar):
     """What one consumer has is given to another one as well."""
 
     def receive(self, client: str, queue: str, timeout: float) -> Delivery | None:
-        other = next((its[-1] for name, its in self.had.items() if name != client and its and name in self._clients), "")
+        other = next(
+            (its[-1] for name, its in self.had.items() if name != client and its and name in self._clients), ""
+        )
         if not other or self.lies or not self.lying:
             return super().receive(client, queue, timeout)
         self._live(client)
@@ -279,7 +281,8 @@ def test_an_injected_bug_is_found(case: Case, started: _Started, tmp_path: Path)
                 if not adapter.lies:
                     continue
                 lied, caught = lied + 1, caught + (found.verdict is Verdict.INVALID)
-                if found.verdict is not Verdict.INVALID: print("   ", program, found.verdict, found.reasons, performed.open)
+                if found.verdict is not Verdict.INVALID:
+                    print("   ", program, found.verdict, found.reasons, performed.open)
                 adapter.lying = False
                 honest = judge.judge(perform(adapter, known, mode, program, 0.2), mode, "")
                 assert honest.verdict is not Verdict.INVALID, honest.reasons

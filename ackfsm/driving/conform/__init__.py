@@ -15,7 +15,7 @@ from ackfsm.driving.conform._adapter import (
     UndecidedError,
 )
 from ackfsm.driving.conform._campaign import conform
-from ackfsm.driving.conform._claims import Claims, Mode, Operation, claimed
+from ackfsm.driving.conform._claims import BROKER_FAULTS, Claims, Mode, Operation, claimed
 from ackfsm.driving.conform._command import PROTOCOL, Command
 from ackfsm.driving.conform._judge import Judgement
 from ackfsm.driving.conform._program import Act, Program
@@ -24,6 +24,7 @@ from ackfsm.driving.conform._serve import serve
 
 __all__ = [
     "ACTS",
+    "BROKER_FAULTS",
     "NO_FAULT",
     "PROTOCOL",
     "SETTLES",

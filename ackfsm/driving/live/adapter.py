@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm import tables
 from ackfsm.driving import conform
 from ackfsm.driving.conform import (
+    BROKER_FAULTS,
     AckOutcome,
     Adapter,
     BrokerDownError,
@@ -39,7 +38,7 @@ from ackfsm.driving.live.clients.client import (
     TimedOutError,
 )
 from ackfsm.driving.live.clients.drivers import Driver
-from ackfsm.driving.live.faults.relay import Relay
+from ackfsm.driving.live.faults.relay import Relay, Way
 from ackfsm.history.format import Outcome
 from ackfsm.terms import Consumption, Fault, HostError
 
@@ -53,7 +52,8 @@ _MOMENT: Final = 0.0004
 """Seconds between two steps of a call at which a fault may strike."""
 _SETTLES: Final = 2.0
 """Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
-_OF_BROKER: Final[Mapping[Fault, Callable[[LiveBroker], None]]] = MappingProxyType({Fault.BROKER_KILL: LiveBroker.kill})
+_EACH: Final = 3
+"""Of so many calls one is under way while the broker is stopped, by a nemesis that does that."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -74,6 +74,9 @@ class LiveAdapter(Adapter):
 
     def __init__(self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, *, kind: str = "") -> None:
         """Of a broker that runs; ``folder`` is for the logs and lines of the clients."""
+        self._nemesis, self._calls, self._strikes = driver.nemesis, 0, 0
+        self.paused = 0
+        """How many calls were under way while the broker was stopped."""
         self._broker, self._driver, self._claims, self._kind = broker, driver, claims, kind
         self._command = driver.command()
         known = claimed(claims, tables.load())
@@ -103,6 +106,7 @@ class LiveAdapter(Adapter):
         self._runs += 1
         self._mode, self._queue = mode, f"{queue}-{self._folder.name}-{self._runs}"
         self._broker.declare(self._queue, self._kind)
+        self._broker.settle()
 
     def end(self) -> None:
         """End all clients; the broker runs on."""
@@ -204,7 +208,10 @@ class LiveAdapter(Adapter):
         """Strike now."""
         if client is None:
             self._up = False
-            _OF_BROKER[fault](self._broker)
+            try:
+                self._nemesis.broker[fault](self._broker)
+            except HostError as error:
+                raise UndecidedError(f"{fault}: {error}") from None
             return
         worker = self._clients.get(client)
         if worker is None:
@@ -212,7 +219,11 @@ class LiveAdapter(Adapter):
         if fault in {Fault.CONSUMER_CRASH, Fault.PRODUCER_CRASH}:
             self._end(self._forget(client))
         else:
+            if self._nemesis.holds:
+                self._hold(worker)
+                time.sleep(_MOMENT)
             worker.relay.cut()
+            worker.relay.heal()
 
     def restart(self) -> None:
         """Start the broker over what is in its folder."""
@@ -243,7 +254,10 @@ class LiveAdapter(Adapter):
         name = f"client-{self._made}"
         self._folder.mkdir(parents=True, exist_ok=True)
         client = Client(name, self._command, self._folder / f"{name}.log")
-        return _Worker(client, self._relays.pop() if self._relays else Relay(self._broker.ports[self._driver.protocol]))
+        if not self._relays:
+            self._relays.append(Relay(self._broker.ports[self._driver.protocol]))
+            self._relays[-1].shape(self._nemesis.rtt)
+        return _Worker(client, self._relays.pop())
 
     def _connect(self, worker: _Worker) -> None:
         name = worker.client.name
@@ -267,7 +281,10 @@ class LiveAdapter(Adapter):
     def _call(self, name: str, operation: str, **fields: Any) -> Answer:
         worker = self._live(name)
         try:
-            return worker.client.call(operation, within=_CALL, session=_SESSION, **fields)
+            return self._asked(worker, operation, **fields).result(_CALL + fields.get("timeout", 0))
+        except TimeoutError:
+            self._killed(name)
+            raise UndecidedError(f"{operation} was not answered within {_CALL:g} s") from None
         except (ClosedError, DownError) as error:
             self._lost(name)
             raise conform.ClientClosedError(str(error)) from None
@@ -280,7 +297,9 @@ class LiveAdapter(Adapter):
     def _struck(self, name: str, during: Strike | None, operation: str, **fields: Any) -> Answer | None:
         """The answer of a call that a fault may strike; ``None`` if none came in time."""
         worker = self._live(name)
-        told = worker.client.ask(operation, session=_SESSION, **fields)
+        if during is not None and self._nemesis.holds:
+            self._hold(worker)
+        told = self._asked(worker, operation, **fields)
         if during is not None:
             self._strike(name, during, told)
         try:
@@ -300,9 +319,27 @@ class LiveAdapter(Adapter):
     def _strike(self, name: str, during: Strike, told: Future[Answer]) -> None:
         """Let a fault strike while a call is under way, or right after its end."""
         with contextlib.suppress(TimeoutError):
-            told.exception(during.after * _MOMENT)
-        of_client = during.fault not in _OF_BROKER
-        self.fault(during.fault, name if of_client else None)
+            told.exception(self._nemesis.holds or during.after * _MOMENT)
+        self.fault(during.fault, None if during.fault in BROKER_FAULTS else name)
+
+    def _asked(self, worker: _Worker, operation: str, **fields: Any) -> Future[Answer]:
+        """A call that is under way; the broker is stopped for a while at some of them."""
+        self._calls += 1
+        if not self._nemesis.pauses or self._calls % _EACH:
+            return worker.client.ask(operation, session=_SESSION, **fields)
+        self._broker.pause()
+        try:
+            told = worker.client.ask(operation, session=_SESSION, **fields)
+            time.sleep(self._nemesis.pauses)
+            self.paused += not told.done()
+        finally:
+            self._broker.resume()
+        return told
+
+    def _hold(self, worker: _Worker) -> None:
+        """Let the connection of a client carry nothing one way; the ways take turns."""
+        worker.relay.blackhole(list(Way)[self._strikes % 2])
+        self._strikes += 1
 
     def _release(self, name: str) -> None:
         """The client is over: its process waits for another one, unless a listener holds that up."""

@@ -7,6 +7,7 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm.driving.conform import (
@@ -25,8 +26,10 @@ from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered
+from ackfsm.driving.live.faults import power
 from ackfsm.driving.live.led import led, undone
 from ackfsm.driving.live.load import Load, Loaded
+from ackfsm.driving.live.nemeses import FAULTS, NEMESES
 from ackfsm.driving.live.tour import tour
 from ackfsm.history.read import read
 from ackfsm.support.files import write_file
@@ -46,6 +49,8 @@ _FAULTS: Final = frozenset(
         Fault.CONSUMER_CRASH,
     }
 )
+_OF_THE_MACHINE: Final[Mapping[Fault, Callable[[], str]]] = MappingProxyType({Fault.BROKER_CRASH: power.lacks})
+"""Faults that need something of this machine, and what is missing there."""
 _OPERATIONS: Final = frozenset({Operation.ACKNOWLEDGE, Operation.CLOSE, Operation.DURING})
 
 Progress = Callable[[str, int, int], None]
@@ -60,7 +65,7 @@ class LiveReport:
         version: the vendor's.
         reports: one for each client and mode; the name of its claims is that of the client.
         covered: for each of these the rows that were performed; ``None`` where they are not counted, as of a load.
-        lacking: the clients that could not be had, with what is missing.
+        lacking: the clients and faults that could not be had, with what is missing.
         folder: what the broker and its clients wrote, and the histories of violations.
         load: what clients did at once, ``None`` where they were led through programs.
     """
@@ -113,6 +118,7 @@ def live(  # noqa: PLR0913 - by name
     consumptions: Collection[Consumption] | None = None,
     delivery_modes: Collection[DeliveryMode] = (DeliveryMode.PERSISTENT,),
     faults: Collection[Fault | None] | None = None,
+    nemeses: Collection[str] = (),
     limits: Limits,
     load: Load | None = None,
     progress: Progress = lambda _what, _done, _of: None,
@@ -130,6 +136,7 @@ def live(  # noqa: PLR0913 - by name
         consumptions: only these; by default all that the client has.
         delivery_modes: of the messages.
         faults: only these, ``None`` among them for none; by default all.
+        nemeses: of :data:`ackfsm.driving.live.nemeses.NEMESES`, beside the faults: as if each were a client more.
         limits: of each combination; ``runs`` are the programs that are drawn, after those of the tour.
         load: clients work at once, instead of programs.
         progress: called with what goes on, and with how many combinations of client and mode are done of how many.
@@ -146,10 +153,18 @@ def live(  # noqa: PLR0913 - by name
     lacking = {each.client: why for each in found if (why := each.lacks())}
     if clients is not None and lacking:
         raise InputError(next(iter(lacking.values())))
+    if strange := sorted(set(nemeses) - NEMESES.keys()):
+        raise InputError(f"there is no nemesis {quoted(strange[0])}; there are {in_words([*NEMESES])}")
+    had = [each for each in found if each.client not in lacking]
+    led_by = [*(had if faults is None or faults else ()), *(each.under(name) for name in nemeses for each in had)]
+    wanted = [each for each in _OF_THE_MACHINE if faults is None or each in faults]
+    unstruck: dict[str, str] = {each: why for each in wanted if (why := _OF_THE_MACHINE[each]())}
+    if faults is not None and unstruck:
+        raise InputError(next(iter(unstruck.values())))
+    struck = _FAULTS | (set(wanted) - unstruck.keys())
     cells = [
         (driver, mode, consumption)
-        for driver in found
-        if driver.client not in lacking
+        for driver in led_by
         for mode in driver.modes
         if ack_modes is None or mode in ack_modes
         for consumption in driver.consumptions
@@ -158,11 +173,14 @@ def live(  # noqa: PLR0913 - by name
     if not cells:
         raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
     reports, covered, performed = [], [], defaultdict[str, set[TableRow]](set)
-    with BROKERS[broker](folder / "broker", kept) as running:
+    notes = folder / "power" if Fault.BROKER_CRASH in struck else None
+    with BROKERS[broker](folder / "broker", kept, notes=notes) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
             progress(what, number, len(cells))
-            claims = claims_of(running, driver, mode, consumption, delivery_modes=delivery_modes, kind=kind)
+            claims = claims_of(
+                running, driver, mode, consumption, delivery_modes=delivery_modes, kind=kind, faults=struck
+            )
             if profile is not None:
                 claims = dataclasses.replace(claims, profile=profile)
             driven = (
@@ -178,7 +196,7 @@ def live(  # noqa: PLR0913 - by name
         version=version,
         reports=tuple(reports),
         covered=tuple(covered),
-        lacking=lacking,
+        lacking={**lacking, **unstruck},
         folder=folder,
         load=load,
     )
@@ -196,7 +214,7 @@ class _Driven:
     ) -> None:
         """To the rows of the profile that are ``performed`` those are added that are here."""
         mode = next(claims.modes())
-        self._claims = claims
+        self._claims, self._nemesis = claims, driver.nemesis
         self._place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
         self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
         specification = self._adapter.specification
@@ -210,7 +228,20 @@ class _Driven:
     def report(
         self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
     ) -> Report:
-        """Drive it."""
+        """Drive it; a nemesis that was to stop the broker and met no call has shown nothing."""
+        report = self._report(faults if self._nemesis is FAULTS else self._nemesis.faults, limits, progress)
+        if not self._nemesis.pauses or self._adapter.paused:
+            return report
+        why = "the broker was never stopped while a call was under way"
+        cells = [
+            dataclasses.replace(each, status=Status.UNKNOWN, why=why) if each.status is Status.OK else each
+            for each in report.cells
+        ]
+        return dataclasses.replace(report, cells=tuple(cells))
+
+    def _report(
+        self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
+    ) -> Report:
         programs = {each: led(its.programs) for each, its in self._tours.items()}
         try:
             return conform(
@@ -274,10 +305,11 @@ def claims_of(  # noqa: PLR0913 - what is driven
     *,
     delivery_modes: Collection[DeliveryMode] = (DeliveryMode.PERSISTENT,),
     kind: str = "",
+    faults: Collection[Fault] = _FAULTS,
 ) -> Claims:
     """Return what the tables have to hold of a client in one mode."""
     transacted = mode is AckMode.SESSION_TRANSACTED
-    of_broker = dict(broker.settings(kind)) if driver.profile == broker.profile else {}
+    of_broker = dict(broker.settings(kind))
     of_broker.pop("profile", None)
     return Claims(
         name=driver.client,
@@ -286,7 +318,8 @@ def claims_of(  # noqa: PLR0913 - what is driven
         ack_modes=(mode,),
         delivery_modes=tuple(delivery_modes),
         consumptions=(consumption,),
-        faults=_FAULTS | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
+        faults=frozenset(each for each in faults if each in driver.nemesis.faults)
+        | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
         operations=_OPERATIONS
         | ({Operation.COMMIT, Operation.ROLLBACK} if transacted else set())
         | ({Operation.RECOVER} if driver.recovers and not transacted else set()),

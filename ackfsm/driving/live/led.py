@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ackfsm.driving import conform
-from ackfsm.driving.conform import ACTS, SETTLES, Act
+from ackfsm.driving.conform import ACTS, BROKER_FAULTS, SETTLES, Act
 from ackfsm.driving.live.tour import Program, Step, StepKind
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Event
@@ -20,11 +20,11 @@ _STRUCK: Final[Mapping[str, Collection[Fault]]] = MappingProxyType(
     {
         **dict.fromkeys(
             (Event.SEND, Event.SEND_IN_TRANSACTION, Event.RESEND, Event.COMMIT_CALLED),
-            (Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS, Fault.BROKER_KILL),
+            (Fault.PRODUCER_CRASH, Fault.PRODUCER_LINK_LOSS, *BROKER_FAULTS),
         ),
         **dict.fromkeys(
             (Event.ACKNOWLEDGE, Event.CONSUMER_COMMIT_CALLED),
-            (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL),
+            (Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS, *BROKER_FAULTS),
         ),
     }
 )

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import signal
 import socket
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, Final, Self
 
 from ackfsm import tables
 from ackfsm.driving.live import java
+from ackfsm.driving.live.faults.power import Kept, Recording
 from ackfsm.driving.live.processes import Group, free_ports, listens, until
 from ackfsm.terms import HostError, InputError
 
@@ -38,7 +40,8 @@ class LiveBroker(abc.ABC):
     """A broker that keeps all its files in ``folder`` and serves clients of this machine alone.
 
     ``settings`` are by the vendor's names, as a profile of the tables has them, and of those that ``SETTINGS`` lists.
-    What ``environment`` adds reaches the broker's processes.  A block ``with`` starts the broker, and kills it at last.
+    What ``environment`` adds reaches the broker's processes.  With a folder ``notes``, in which they note what they do
+    to its files, the broker can lose power.  A block ``with`` starts the broker, and kills it at last.
     """
 
     name: ClassVar[str]
@@ -63,6 +66,7 @@ class LiveBroker(abc.ABC):
         *,
         environment: Mapping[str, str] = _NOTHING,
         jvm: Sequence[str] = java.OPTIONS,
+        notes: Path | None = None,
     ) -> None:
         if strange := sorted(set(settings) - set(self.SETTINGS)):
             raise InputError(f"{self.name} is not started with {strange[0]}; set one of {', '.join(self.SETTINGS)}")
@@ -71,6 +75,8 @@ class LiveBroker(abc.ABC):
         self.folder = folder.resolve()
         self.vendor_settings = MappingProxyType(dict(settings))
         self._environment, self._jvm = environment, tuple(jvm)
+        self._notes = notes
+        self._recording: Recording | None = None
         numbers = free_ports(len(self.PORTS) + self.MORE_PORTS)
         served = zip(self.PORTS, numbers, strict=False)
         self.ports: Mapping[str, int] = MappingProxyType(
@@ -99,7 +105,12 @@ class LiveBroker(abc.ABC):
         if self._group is not None:
             raise InputError(f"{self.name} runs already; stop or kill it first")
         self.folder.mkdir(parents=True, exist_ok=True)
-        group = Group(self._command(), self.folder, self.folder / "output", self._variables())
+        command, output, recorded = self._command(), self.folder / "output", _NOTHING
+        if self._notes is not None:
+            output.touch()  # a file that is written to is to be known before
+            self._recording = Recording(self.folder, self._notes)
+            recorded = self._recording.environment
+        group = Group(command, self.folder, output, {**self._variables(), **recorded})
         self._group = group
         try:
             until(lambda: not group.runs or self._serves(), f"{self.name} serves clients", _STARTS)
@@ -118,6 +129,23 @@ class LiveBroker(abc.ABC):
     def kill(self) -> None:
         """Kill the broker with all that it started (SIGKILL), and wait until its ports are free."""
         self._end(signal.SIGKILL)
+
+    def settle(self) -> None:
+        """Let all that was written so far be on the disk, as that of a broker that was set up and left alone."""
+        if self._recording is not None:
+            self._recording.sync()
+
+    def lose_power(self) -> None:
+        """Kill the broker, and leave of its files what had been synced before.
+
+        Raises :class:`HostError` if it writes in ways that are not recorded: then its files are as they are.
+        """
+        self.kill()
+        if self._recording is None:
+            raise InputError(f"{self.name} is not recorded; make it with a folder for notes")
+        if unseen := self._recording.unseen():
+            raise HostError(f"what a loss of power leaves of {self.name} cannot be told: {unseen[0]}")
+        self._recording.at(time.monotonic_ns()).restore(self.folder, Kept.NONE)
 
     def pause(self) -> None:
         """Stop all processes of the broker (SIGSTOP): connections stay, and nothing is answered."""

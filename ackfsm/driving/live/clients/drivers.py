@@ -12,6 +12,7 @@ import yaml
 from ackfsm.driving.live.clients.client import python_worker
 from ackfsm.driving.live.clients.jms import LIBRARIES, JmsLibrary
 from ackfsm.driving.live.clients.modes import Driven, all_driven
+from ackfsm.driving.live.nemeses import FAULTS, NEMESES, Nemesis
 from ackfsm.terms import AckMode, Consumption, InputError, SendMode
 
 __all__ = ["Driver", "drivers"]
@@ -44,6 +45,7 @@ class Driver:
         configured: the settings of the tables for a mode.
         lacks: what is missing on this machine to run it, and how that is had; empty if nothing is.
         command: what starts its process.
+        nemesis: who strikes while it is driven.
     """
 
     client: str
@@ -59,6 +61,11 @@ class Driver:
     configured: Callable[[AckMode, Consumption], Mapping[str, Any]]
     lacks: Callable[[], str]
     command: Callable[[], Sequence[str]]
+    nemesis: Nemesis = FAULTS
+
+    def under(self, nemesis: str) -> Driver:
+        """The same client under another nemesis, after which it is named."""
+        return dataclasses.replace(self, client=f"{self.client}-{nemesis}", nemesis=NEMESES[nemesis])
 
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})

@@ -35,7 +35,7 @@ from typing import Final
 from ackfsm.support.files import make_folder
 from ackfsm.terms import HostError, InputError
 
-__all__ = ["Call", "Disk", "Kept", "Kind", "Names", "Recording"]
+__all__ = ["Call", "Disk", "Kept", "Kind", "Names", "Recording", "lacks"]
 
 _SOURCE: Final = Path(__file__).with_name("record.c")
 _RECORD: Final = struct.Struct("=4I6Q")
@@ -110,8 +110,8 @@ class Call:
 class Recording:
     """What programs do below ``folder`` from now on, noted in ``notes``, a folder that is made.
 
-    What is in ``folder`` now counts as on the disk.  Programs that are started with :attr:`environment`, and those
-    that they start, are recorded, one after the other or at once.
+    What is in ``folder`` now counts as on the disk; notes of an earlier recording are replaced.  Programs that are
+    started with :attr:`environment`, and those that they start, are recorded, one after the other or at once.
 
     Raises :class:`ackfsm.terms.InputError` without a compiler of C.
     """
@@ -120,7 +120,7 @@ class Recording:
         self.folder = folder.resolve(strict=True)
         make_folder(notes)
         self._log = notes.resolve() / "calls"
-        self._log.touch()
+        self._log.write_bytes(b"")
         self.environment: Mapping[str, str] = {
             "LD_PRELOAD": str(_compiled(notes.resolve())),
             "ACKFSM_POWER_FOLDER": str(self.folder),
@@ -170,11 +170,24 @@ class Recording:
         return sorted(wrong)
 
 
+def lacks() -> str:
+    """What is missing on this machine to record programs, and how that is had; empty if nothing is."""
+    if _compiler():
+        return ""
+    return "there is no compiler of C, which recording for a loss of power needs: apt-get install gcc"
+
+
+def _compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc")
+
+
 def _compiled(notes: Path) -> Path:
-    library = notes / "record.so"
-    compiler = shutil.which("cc") or shutil.which("gcc")
+    """The library that is preloaded, which is kept in the folder of the notes."""
+    library, compiler = notes / "record.so", _compiler()
+    if library.exists():
+        return library
     if compiler is None:
-        raise InputError("there is no compiler of C, which recording for a loss of power needs: apt-get install gcc")
+        raise InputError(lacks())
     command = [compiler, "-O1", "-fPIC", "-shared", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - the compiler
     if done.returncode:
@@ -387,14 +400,18 @@ class Disk:
         }
 
     def restore(self, folder: Path, kept: Kept | int) -> None:
-        """Make ``folder`` hold what is left if the power is lost now, and nothing else."""
+        """Make ``folder`` hold what is left if the power is lost now, and nothing else.
+
+        A file that is there now keeps its mode: changes of modes are not recorded.
+        """
         make_folder(folder)
+        modes = {str(path.relative_to(folder)): path.stat().st_mode for path in folder.rglob("*") if path.is_file()}
         for path in folder.iterdir():
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
         for name, node, content in self._chosen(kept):
             if isinstance(node, _File):
                 (folder / name).write_bytes(content)
-                (folder / name).chmod(node.mode)
+                (folder / name).chmod(modes.get(name, node.mode))
             else:
                 (folder / name).mkdir()
 
