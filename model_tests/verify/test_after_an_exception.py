@@ -31,7 +31,9 @@ def judged(folder: Path, profile: str, mode: str, lines: Iterable[Line], **setti
     ]
     if mode == TRANSACTED:
         sends = of_transaction("sent", [each for each in sends if each["event"] == "send"])
-        sends += of_transaction("sent", [{"process": "p", "event": end, "session": "p"} for end in ("commit", "committed")])
+        sends += of_transaction(
+            "sent", [{"process": "p", "event": end, "session": "p"} for end in ("commit", "committed")]
+        )
     end = [line("close"), {"process": "n", "event": "drained", "queue": "q"}]
     rows = [{"t": number * 10**9, **row} for number, row in enumerate([*sends, *lines, *end], start=1)]
     file = folder / "run.jsonl"
