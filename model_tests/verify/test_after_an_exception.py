@@ -16,7 +16,7 @@ from ackfsm.cli import main
 from ackfsm.terms import Verdict
 
 Line = dict[str, Any]
-CLIENT, INDIVIDUAL = "CLIENT_ACKNOWLEDGE", "INDIVIDUAL_ACKNOWLEDGE"
+CLIENT, INDIVIDUAL, TRANSACTED = "CLIENT_ACKNOWLEDGE", "INDIVIDUAL_ACKNOWLEDGE", "SESSION_TRANSACTED"
 MESSAGES = ("m1", "m2", "m3")
 VERDICTS = {0: "valid", 1: "invalid", 3: "unknown"}
 
@@ -29,6 +29,11 @@ def judged(folder: Path, profile: str, mode: str, lines: Iterable[Line], **setti
         for message in MESSAGES
         for event in ("send", "confirmed")
     ]
+    if mode == TRANSACTED:
+        sends = of_transaction("sent", [each for each in sends if each["event"] == "send"])
+        sends += of_transaction(
+            "sent", [{"process": "p", "event": end, "session": "p"} for end in ("commit", "committed")]
+        )
     end = [line("close"), {"process": "n", "event": "drained", "queue": "q"}]
     rows = [{"t": number * 10**9, **row} for number, row in enumerate([*sends, *lines, *end], start=1)]
     file = folder / "run.jsonl"
@@ -129,3 +134,32 @@ def test_recover_gives_back_what_nobody_has_seen(profile: str, verdict: str, tmp
 def test_what_receive_returned_and_nobody_acknowledged_is_not_gone(profile: str, tmp_path: Path) -> None:
     run = [delivered("m1"), line("failed", "m1"), *again({"m2": 1, "m3": 1})]
     assert judged(tmp_path, profile, INDIVIDUAL, run, consumption="receive") == Verdict.INVALID
+
+
+ENDED = [
+    (["commit", "committed"], {}, "valid"),
+    (["commit", "committed"], {"m1": 2}, "invalid"),
+    (["rollback", "rolled_back"], {"m1": 2, "m2": 2, "m3": 2}, "valid"),
+    (["rollback", "rolled_back"], {"m2": 2, "m3": 2}, "invalid"),
+]
+
+
+@pytest.mark.parametrize("profile", ["jms", "artemis", "activemq", "qpid-jms", "qpid", "ems"])
+@pytest.mark.parametrize(("end", "counts", "verdict"), ENDED)
+def test_the_application_ends_the_transaction_in_which_its_listener_threw(
+    profile: str, end: list[str], counts: dict[str, int], verdict: str, tmp_path: Path
+) -> None:
+    """A commit takes along the message on which the listener threw; a rollback gives back all."""
+    run = [line("begin"), delivered("m1"), line("failed", "m1"), *first_seen("m2", "m3"), *map(line, end)]
+    after = [line("begin"), *(row for message, count in counts.items() for row in used_again(message, count))]
+    after += [line("commit"), line("committed")]
+    lines = [*of_transaction("t1", run), *(of_transaction("t2", after) if counts else [])]
+    assert judged(tmp_path, profile, TRANSACTED, lines) == verdict
+
+
+def used_again(message: str, count: int) -> list[Line]:
+    return [delivered(message, count), line("processed", message)]
+
+
+def of_transaction(name: str, lines: Iterable[Line]) -> list[Line]:
+    return [{**row, "transaction": name} for row in lines]

@@ -211,12 +211,16 @@ def halved_transactions(events: Index, rest: Quiescence) -> Halved:
 
 
 def count_regressions(events: Index) -> Ints:
-    """The messages whose delivery count fell, or disagrees with the flag (above 1 but clear, or the reverse)."""
+    """The messages whose delivery count fell, or disagrees with the flag (above 1 but clear, or the reverse).
+
+    Each copy has a count of its own, so that of a message that was sent again the count may fall.
+    """
     counted = events.places(Event.DELIVERED)
     counted = counted[events.delivery_count[counted] != ABSENT]
     by_message = counted[np.argsort(events.message[counted], kind="stable")]
     message, count = events.message[by_message], events.delivery_count[by_message]
     fell = (message[1:] == message[:-1]) & (count[1:] < count[:-1])
+    fell &= events.first(Event.RESEND)[message[1:]] == NONE
     disagrees = (count > 1) != (events.redelivered[by_message] == 1)
     return np.unique(np.concatenate([message[1:][fell], message[disagrees]]).astype(np.int64))
 

@@ -178,7 +178,9 @@ class Session(NamedTuple):
     # done    to be acknowledged         kept    its listener threw, and nothing comes of that
     call: frozenset[int] = frozenset()  # the messages whose answers an application's acknowledging call waits for
     failed: bool = False  # a call of the library failed: nothing more is handed over on this connection
-    transaction: str = "idle"  # idle, open, failed (to be rolled back), committing, rolled_back (to be recovered)
+    transaction: str = "idle"
+    # idle, open, thrown (to be committed or rolled back), failed (to be rolled back), committing,
+    # rolled_back (to be recovered)
     handed_in: frozenset[int] = frozenset()  # acknowledged in the transaction
     commit_answer: bool = False  # the broker owes the session's present link the answer to its commit
 
@@ -429,11 +431,11 @@ def _covered(session: Session, c: Rules, m: int) -> list[int]:
 def _ends_transaction(s: System, c: Rules, k: int, session: Session) -> Steps:
     if not c.transacted or session.thread is not None:
         return
-    if session.transaction == "open":
+    if session.transaction in {"open", "thrown"}:
         called = _to_broker(session, "commit")._replace(transaction="committing")
         failed = session._replace(transaction="idle", handed_in=frozenset())
         yield Event("commit", detail=_name(s, k)), _at(s, k, called if session.link else failed)
-    if session.transaction == "failed" and session.link and not session.to_broker:
+    if session.transaction in {"thrown", "failed"} and session.link and not session.to_broker:
         yield Event("rollback", detail=_name(s, k)), _begun_anew(s, c, k) if c.gives_back else _undone(s, k)
     if session.transaction == "rolled_back" and session.link:
         yield Event("recover", detail=_name(s, k)), _begun_anew(s, c, k)
@@ -587,6 +589,9 @@ def _throws(session: Session, c: Rules, thread: Thread) -> Session:  # noqa: PLR
     """What a listener's exception comes to (JMS 8.7)."""
     policy, m, idle = c.on_exception, thread.message, session._replace(thread=None)
     gives_back = policy in {ListenerException.REDELIVER, ListenerException.RECOVER, ListenerException.NEXT_MESSAGE}
+    if c.transacted and policy is ListenerException.NEXT_MESSAGE:
+        thrown = session if session.transaction == "failed" else session._replace(transaction="thrown")
+        return _returned(thrown, c, thread)
     if policy is ListenerException.ACKNOWLEDGE or (c.transacted and not gives_back):
         return _returned(session, c, thread)
     if c.transacted:

@@ -456,7 +456,7 @@ class _Log:
         for m in self.ids:
             counted = [self.log[i] for i in self.delivered(m) if self.log[i].get("delivery_count") is not None]
             counts = [event["delivery_count"] for event in counted]
-            fell = any(later < earlier for earlier, later in itertools.pairwise(counts))
+            fell = not self.of(m, "resend") and any(later < earlier for earlier, later in itertools.pairwise(counts))
             if fell or any((event["delivery_count"] > 1) != event["redelivered"] for event in counted):
                 found.add(m)
         return found
