@@ -54,6 +54,8 @@ class LiveBroker(abc.ABC):
     SETTINGS: ClassVar[Sequence[str]]
     LIMIT: ClassVar[tuple[str, int]] = ("", 0)
     """The vendor's limit of deliveries, if the tables do not translate it, and how many attempts there are more."""
+    SEEN: ClassVar[Mapping[str, object]] = _NOTHING
+    """Settings of the tables that the broker has whatever client it serves, where the profile is that of the client."""
     PORTS: ClassVar[Sequence[str]]
     """The protocols that are served at each port."""
     MORE_PORTS: ClassVar[int] = 1
@@ -183,7 +185,7 @@ class LiveBroker(abc.ABC):
         if limit in words:
             given.pop(limit, None)
             given["max_delivery_attempts"] = int(words[limit]) + more
-        return specification.given(self.profile, given)
+        return {**self.SEEN, **specification.given(self.profile, given)}
 
     def _of_kind(self, kind: str) -> Mapping[str, str]:
         """The vendor's settings that are a kind of queue."""

@@ -6,6 +6,7 @@ import base64
 import http.client
 import json
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm.driving.live import java
@@ -32,6 +33,8 @@ class BrokerJ(LiveBroker):
     SETTINGS = ("store", _ATTEMPTS)
     LIMIT = (_ATTEMPTS, 0)
     PORTS = ("amqp amqp1",)
+    # What a session had prefetched and never handed over comes again flagged and counted.
+    SEEN = MappingProxyType({"delivery_count_from": "dispatch"})
 
     @classmethod
     def lacks(cls) -> str:
