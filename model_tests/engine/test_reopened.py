@@ -65,13 +65,14 @@ def until_it_is_a_dead_letter(broker: Broker) -> int:
     return times
 
 
-@pytest.mark.parametrize(("profile", "times"), [("ems", 4), ("artemis", 4), ("qpid", 3), ("solace", 3)])
+@pytest.mark.parametrize(("profile", "times"), [("ems", 4), ("artemis", 4), ("qpid", 4), ("solace", 3)])
 def test_an_attempt_counts_in_another_broker_as_in_one_that_starts_again(
     profile: str,
     times: int,
     tmp_path: Path,
 ) -> None:
     settings: dict[str, Any] = {"specification": shipped(), "consumption": "receive", "max_delivery_attempts": 4}
+    settings["send_mode"] = "blocking"  # what no call waits for, a broker that dies may not have written
     broker = Broker(profile, journal=FileJournal(tmp_path / "journal"), **settings)
     broker.connect().session().producer("q").send(message_id="m")
     session = broker.connect().session("CLIENT_ACKNOWLEDGE")

@@ -301,8 +301,8 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
     "the count falls, of a message that was sent again": (
         Anomaly.COUNT_REGRESSION,
         """
-        p send m1; p in_doubt m1; p resend m1; c delivered m1 clear delivery_count=1; c delivered m1 flagged delivery_count=2
-        c delivered m1 clear delivery_count=1
+        p send m1; p in_doubt m1; p resend m1; c delivered m1 clear delivery_count=1
+        c delivered m1 flagged delivery_count=2; c delivered m1 clear delivery_count=1
         """,
         set(),
     ),
