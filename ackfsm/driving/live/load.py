@@ -19,7 +19,6 @@ from ackfsm.driving.conform import (
     NO_FAULT,
     Cell,
     Claims,
-    Depth,
     Failure,
     Limits,
     Mode,
@@ -53,13 +52,9 @@ _ONE_IN: Final = 10
 """How many transactions there are for one that is rolled back, and messages for one that the listener fails with."""
 _STRIKE_EACH: Final = 5.0
 """Seconds for each of which a fault strikes once."""
-_OF_CLIENTS: Final = {
-    Fault.PRODUCER_CRASH: "producer",
-    Fault.PRODUCER_LINK_LOSS: "producer",
-    Fault.CONSUMER_CRASH: "consumer",
-    Fault.CONSUMER_LINK_LOSS: "consumer",
-}
-_STRIKE: Final = frozenset({Fault.BROKER_KILL, Fault.LISTENER_EXCEPTION, *_OF_CLIENTS})
+_CRASHES: Final = frozenset({Fault.PRODUCER_CRASH, Fault.CONSUMER_CRASH})
+_CUTS: Final = frozenset({Fault.PRODUCER_LINK_LOSS, Fault.CONSUMER_LINK_LOSS})
+_STRIKE: Final = frozenset({Fault.BROKER_KILL, Fault.LISTENER_EXCEPTION}) | _CRASHES | _CUTS
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,18 +218,13 @@ class _Run:
             each.client.kill()
 
     def _left(self, queue: str) -> int:
-        """How much the broker says that it has, when what gone clients held is in the queue again."""
-        depth = self.depth(queue)
-        if depth.empty:
+        """How much the broker says that it has at the end; this is told."""
+        depth = self.loaded.broker.depth(queue)
+        if not depth.ready + depth.unacknowledged:
             self.nemesis.drained(queue)
         else:
             self.nemesis.depth(queue, ready=depth.ready, unacknowledged=depth.unacknowledged)
         return depth.ready + depth.unacknowledged
-
-    def depth(self, queue: str) -> Depth:
-        """By the broker's own count."""
-        found = self.loaded.broker.depth(queue)
-        return Depth(found.ready, found.unacknowledged)
 
     # Faults
 
@@ -247,8 +237,8 @@ class _Run:
             if self.fault is Fault.BROKER_KILL:
                 self._kill_broker(actors)
             elif self.fault is not None:
-                role = _OF_CLIENTS[self.fault]
-                self._strike_client(self.fault, self.random.choice([each for each in actors if each.role == role]))
+                hit = [each for each in actors if self.fault.startswith(each.role)]
+                self._strike_client(self.fault, self.random.choice(hit))
         time.sleep(max(0.0, begun + seconds - time.monotonic()))
 
     def _kill_broker(self, actors: list[_Actor]) -> None:
@@ -268,7 +258,7 @@ class _Run:
 
     def _serves(self) -> bool:
         with contextlib.suppress(HostError):
-            return all(self.depth(queue).ready >= 0 for queue in self.queues)
+            return all(self.loaded.broker.depth(queue).ready >= 0 for queue in self.queues)
         return False
 
     def _strike_client(self, fault: Fault, victim: _Actor) -> None:
@@ -277,7 +267,7 @@ class _Run:
         hit = list(client.processes)
         for each in hit:
             self.nemesis.fault(fault, victim=each)
-        if fault in {Fault.PRODUCER_CRASH, Fault.CONSUMER_CRASH}:
+        if fault in _CRASHES:
             client.kill()
             self.struck += 1
         else:
@@ -384,9 +374,8 @@ class _Actor:
 
     def _crash(self) -> None:
         """A client that does not do what it should is killed, and that is told."""
-        fault = Fault.PRODUCER_CRASH if self.role == "producer" else Fault.CONSUMER_CRASH
         if self.client.alive:
-            hit = list(self.client.processes)
+            fault, hit = f"{self.role}_crash", list(self.client.processes)
             for each in hit:
                 self.run.nemesis.fault(fault, victim=each)
             self.client.kill()
@@ -477,6 +466,8 @@ class _Consumer(_Actor):
             if listens and message is not None:
                 self.ask(session, "done", consumer=_CONSUMER, message=message, failed=throws)
                 run.struck += throws
+                if throws and not run.transacted:
+                    held.clear()
 
     def _handed(self, session: str, operation: str) -> Iterator[str | None]:
         """Yield each message; nothing where none comes in time."""
@@ -515,7 +506,7 @@ class _Drainer(_Consumer):
         return self._queue
 
     def finished(self) -> bool:
-        depth = self.run.depth(self._queue)
+        depth = self.run.loaded.broker.depth(self._queue)
         left = depth.ready + depth.unacknowledged
         if left < self._least:
             self._since, self._least = time.monotonic(), left
