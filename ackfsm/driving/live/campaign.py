@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +16,7 @@ from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered, performed_in
-from ackfsm.driving.live.faults import power
+from ackfsm.driving.live.faults import disk, power
 from ackfsm.driving.live.led import led
 from ackfsm.driving.live.nemeses import FAULTS, NEMESES
 from ackfsm.driving.live.tour import tour
@@ -34,8 +36,12 @@ _FAULTS: Final = frozenset(
         Fault.CONSUMER_CRASH,
     }
 )
-_OF_THE_MACHINE: Final[Mapping[Fault, Callable[[], str]]] = MappingProxyType({Fault.BROKER_CRASH: power.lacks})
+_OF_THE_MACHINE: Final[Mapping[Fault, Callable[[], str]]] = MappingProxyType(
+    {Fault.BROKER_CRASH: power.lacks, Fault.JOURNAL_FAILURE: disk.lacks}
+)
 """Faults that need something of this machine, and what is missing there."""
+_DISK: Final = 256 * 2**20
+"""Bytes of a disk that is filled at times; RabbitMQ wants 50 MB of it to be free else."""
 _OPERATIONS: Final = frozenset({Operation.ACKNOWLEDGE, Operation.CLOSE, Operation.DURING})
 
 Progress = Callable[[str, int, int], None]
@@ -137,10 +143,10 @@ def live(  # noqa: PLR0913 - by name
     had = [each for each in found if each.client not in lacking]
     led_by = [*(had if faults is None or faults else ()), *(each.under(name) for name in nemeses for each in had)]
     wanted = [each for each in _OF_THE_MACHINE if faults is None or each in faults]
-    unstruck = {each: why for each in wanted if (why := _OF_THE_MACHINE[each]())}
+    unstruck = {each.value: why for each in wanted if (why := _OF_THE_MACHINE[each]())}
     if faults is not None and unstruck:
         raise InputError(next(iter(unstruck.values())))
-    struck = _FAULTS | (set(wanted) - unstruck.keys())
+    struck = _FAULTS | {each for each in wanted if each.value not in unstruck}
     cells = [
         (driver, mode, consumption)
         for driver in led_by
@@ -152,8 +158,7 @@ def live(  # noqa: PLR0913 - by name
     if not cells:
         raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
     reports, covered = [], []
-    notes = folder / "power" if Fault.BROKER_CRASH in struck else None
-    with BROKERS[broker](folder / "broker", settings, notes=notes) as running:
+    with _started(broker, folder, settings, struck) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
             progress(what, number, len(cells))
@@ -172,6 +177,19 @@ def live(  # noqa: PLR0913 - by name
         lacking={**lacking, **unstruck},
         folder=folder,
     )
+
+
+@contextlib.contextmanager
+def _started(broker: str, folder: Path, settings: Mapping[str, str], faults: Collection[Fault]) -> Iterator[LiveBroker]:
+    """A broker that runs and can be struck so; what it wrote is in ``folder`` afterwards."""
+    place, notes = folder / "broker", folder / "power" if Fault.BROKER_CRASH in faults else None
+    with contextlib.ExitStack() as stack:
+        if Fault.JOURNAL_FAILURE not in faults:
+            yield stack.enter_context(BROKERS[broker](place, settings, notes=notes))
+            return
+        full = stack.enter_context(disk.small_disk(folder / "disk", _DISK))
+        stack.callback(shutil.copytree, full.folder, place, symlinks=True)
+        yield stack.enter_context(BROKERS[broker](full.folder, settings, notes=notes, disk=full))
 
 
 def _told(progress: Progress, what: str, done: int, of: int, cell: str) -> None:
