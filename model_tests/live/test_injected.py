@@ -161,7 +161,7 @@ class ConfirmsEarly(Liar):
 
     def send(self, client: str, queue: str, message: str, during: Strike | None = None) -> SendOutcome:
         """See :class:`Liar`."""
-        if self._running().ack_mode is AckMode.SESSION_TRANSACTED or not self._strikes(during):
+        if self._running().ack_mode is AckMode.SESSION_TRANSACTED or not self._is_moment(during):
             return super().send(client, queue, message, during)
         self._live(client)
         self._struck_before(client, during)
@@ -169,13 +169,13 @@ class ConfirmsEarly(Liar):
 
     def commit(self, client: str, during: Strike | None = None) -> CommitOutcome:
         """See :class:`Liar`."""
-        if not (self.sent[client] and self._strikes(during)):
+        if not (self.sent[client] and self._is_moment(during)):
             return super().commit(client, during)
         LiveAdapter.rollback(self, client)
         self._struck_before(client, during)
         return CommitOutcome.COMMITTED
 
-    def _strikes(self, during: Strike | None) -> bool:
+    def _is_moment(self, during: Strike | None) -> bool:
         return self.lying and during is not None and during.fault in _PRODUCERS
 
     def _struck_before(self, client: str, during: Strike | None) -> None:

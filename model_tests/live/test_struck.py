@@ -28,7 +28,8 @@ from ackfsm.driving.live.brokers import ActiveMq, Artemis, LiveBroker, RabbitMq
 from ackfsm.driving.live.campaign import live
 from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.faults import power
-from ackfsm.terms import AckMode, Fault, InputError, Verdict
+from ackfsm.driving.live.faults.disk import small_disk
+from ackfsm.terms import AckMode, Fault, HostError, InputError, Verdict
 from model_tests.support.brokers import had, running
 from model_tests.support.tools import missing
 from model_tests.support.whole import few
@@ -122,7 +123,7 @@ def judged(
     )
     (driver,) = (each for each in drivers("activemq") if each.client == "activemq")
     adapter = LiveAdapter(broker, driver.under(nemesis) if nemesis else driver, claims, folder)
-    at = "send" if fault is Fault.PRODUCER_LINK_LOSS else "idle"
+    at = "send" if fault in {Fault.PRODUCER_LINK_LOSS, Fault.JOURNAL_FAILURE} else "idle"
     strikes = () if fault is None else (Inject(fault, at),)
     program = Program((Send(3), Receive(0, 1), *strikes))
     try:
@@ -185,3 +186,36 @@ def test_a_fault_that_this_machine_does_not_let_us_bring_about_says_so(
     monkeypatch.setattr(ActiveMq, "lacks", classmethod(lambda _: ""))
     with pytest.raises(InputError, match=r"no compiler of C, which .* apt-get install gcc"):
         live("activemq", folder=tmp_path, settings={}, faults=[Fault.BROKER_CRASH], limits=Limits())
+
+
+def test_a_broker_whose_disk_is_full_loses_nothing_that_it_has_answered(tmp_path: Path) -> None:
+    try:
+        with (
+            had(),
+            small_disk(tmp_path / "disk", 128 * 2**20) as disk,
+            ActiveMq(disk.folder, disk=disk) as broker,
+        ):
+            report, _ = judged(broker, tmp_path / "clients", Fault.JOURNAL_FAILURE, {})
+            told = (disk.folder / "output").read_text(encoding="utf-8")
+    except InputError as error:
+        missing(str(error))
+    assert (report.verdict, report.cells[0].struck) == (Verdict.VALID, 2), report
+    assert "No space left on device" in told
+
+
+def test_a_broker_that_does_not_come_back_is_told_and_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start, tears = ActiveMq.start, [False] * 10 + [True]
+
+    def torn(broker: ActiveMq) -> None:
+        if tears.pop():
+            raise HostError("its files are torn")
+        start(broker)
+
+    with running(ActiveMq) as broker:
+        monkeypatch.setattr(ActiveMq, "start", torn)
+        report, _ = judged(broker, tmp_path / "clients", Fault.BROKER_KILL, {})
+        assert broker.depth("orders-clients-2").ready == 0
+    assert report.verdict is Verdict.UNKNOWN
+    assert "did not come back over what the fault had left: its files are torn" in str(report.cells[0].why)

@@ -52,6 +52,11 @@ _MOMENT: Final = 0.0004
 """Seconds between two steps of a call at which a fault may strike."""
 _SETTLES: Final = 2.0
 """Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
+_FAILS: Final = 1.0
+"""Seconds within which a broker tells a client that it could not write, if it tells."""
+_TOO_MUCH: Final = 65_536
+"""Bytes of a message that a full disk has no room for: less may fit into the last page of a file."""
+_LAST_WORDS: Final = 300
 _EACH: Final = 3
 """Of so many calls one is under way while the broker is stopped, by a nemesis that does that."""
 
@@ -127,10 +132,14 @@ class LiveAdapter(Adapter):
     def send(self, client: str, queue: str, message: str, during: Strike | None = None) -> SendOutcome:
         """Send; ``in_doubt`` also where no answer came in time."""
         del queue
-        mode = self._running()
-        answer = self._struck(
-            client, during, "send", destination=self._queue, message=message, delivery_mode=mode.delivery_mode.value
-        )
+        fields: dict[str, Any] = {
+            "destination": self._queue,
+            "message": message,
+            "delivery_mode": self._running().delivery_mode.value,
+        }
+        if during is not None and during.fault is Fault.JOURNAL_FAILURE:
+            fields["size"] = _TOO_MUCH
+        answer = self._struck(client, during, "send", **fields)
         return SendOutcome.IN_DOUBT if answer is None else SendOutcome(answer["outcome"])
 
     def receive(self, client: str, queue: str, timeout: float) -> Delivery | None:
@@ -219,16 +228,20 @@ class LiveAdapter(Adapter):
         if fault in {Fault.CONSUMER_CRASH, Fault.PRODUCER_CRASH}:
             self._end(self._forget(client))
         else:
-            if self._nemesis.holds:
-                self._hold(worker)
-                time.sleep(_MOMENT)
             worker.relay.cut()
             worker.relay.heal()
 
     def restart(self) -> None:
-        """Start the broker over what is in its folder."""
-        self._broker.start()
-        self._up = True
+        """Start the broker over what is in its folder; one that does not start there begins anew, for the next runs."""
+        try:
+            self._broker.start()
+        except HostError as error:
+            self._broker.renew()
+            words = " ".join(str(error).split())[-_LAST_WORDS:]
+            why = f"{self._broker.name} did not come back over what the fault had left: {words}"
+            raise UndecidedError(why) from None
+        finally:
+            self._up = True
 
     # Clients
 
@@ -297,8 +310,8 @@ class LiveAdapter(Adapter):
     def _struck(self, name: str, during: Strike | None, operation: str, **fields: Any) -> Answer | None:
         """The answer of a call that a fault may strike; ``None`` if none came in time."""
         worker = self._live(name)
-        if during is not None and self._nemesis.holds:
-            self._hold(worker)
+        if during is not None:
+            self._prepare(worker, during.fault)
         told = self._asked(worker, operation, **fields)
         if during is not None:
             self._strike(name, during, told)
@@ -319,7 +332,8 @@ class LiveAdapter(Adapter):
     def _strike(self, name: str, during: Strike, told: Future[Answer]) -> None:
         """Let a fault strike while a call is under way, or right after its end."""
         with contextlib.suppress(TimeoutError):
-            told.exception(self._nemesis.holds or during.after * _MOMENT)
+            fails = during.fault is Fault.JOURNAL_FAILURE
+            told.exception(_FAILS if fails else self._nemesis.holds or during.after * _MOMENT)
         self.fault(during.fault, None if during.fault in BROKER_FAULTS else name)
 
     def _asked(self, worker: _Worker, operation: str, **fields: Any) -> Future[Answer]:
@@ -336,10 +350,13 @@ class LiveAdapter(Adapter):
             self._broker.resume()
         return told
 
-    def _hold(self, worker: _Worker) -> None:
-        """Let the connection of a client carry nothing one way; the ways take turns."""
-        worker.relay.blackhole(list(Way)[self._strikes % 2])
-        self._strikes += 1
+    def _prepare(self, worker: _Worker, fault: Fault) -> None:
+        """Bring about what a struck call is to find: a full disk, or a way that carries nothing."""
+        if fault is Fault.JOURNAL_FAILURE:
+            self._broker.fill_disk()
+        elif self._nemesis.holds:
+            worker.relay.blackhole(list(Way)[self._strikes % 2])
+            self._strikes += 1
 
     def _release(self, name: str) -> None:
         """The client is over: its process waits for another one, unless a listener holds that up."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import shutil
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
@@ -26,7 +28,7 @@ from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered
-from ackfsm.driving.live.faults import power
+from ackfsm.driving.live.faults import disk, power
 from ackfsm.driving.live.led import led, undone
 from ackfsm.driving.live.load import Load, Loaded
 from ackfsm.driving.live.nemeses import FAULTS, NEMESES
@@ -49,8 +51,12 @@ _FAULTS: Final = frozenset(
         Fault.CONSUMER_CRASH,
     }
 )
-_OF_THE_MACHINE: Final[Mapping[Fault, Callable[[], str]]] = MappingProxyType({Fault.BROKER_CRASH: power.lacks})
-"""Faults that need something of this machine, and what is missing there."""
+_OF_THE_MACHINE: Final[Mapping[Fault, Callable[[], str]]] = MappingProxyType(
+    {Fault.BROKER_CRASH: power.lacks, Fault.JOURNAL_FAILURE: disk.lacks}
+)
+"""Faults that need something of this machine, and are struck if they are named; what is missing there."""
+_DISK: Final = 256 * 2**20
+"""Bytes of a disk that is filled at times; RabbitMQ wants 50 MB of it to be free else."""
 _OPERATIONS: Final = frozenset({Operation.ACKNOWLEDGE, Operation.CLOSE, Operation.DURING})
 
 Progress = Callable[[str, int, int], None]
@@ -65,7 +71,7 @@ class LiveReport:
         version: the vendor's.
         reports: one for each client and mode; the name of its claims is that of the client.
         covered: for each of these the rows that were performed; ``None`` where they are not counted, as of a load.
-        lacking: the clients and faults that could not be had, with what is missing.
+        lacking: the clients that could not be had, with what is missing.
         folder: what the broker and its clients wrote, and the histories of violations.
         load: what clients did at once, ``None`` where they were led through programs.
     """
@@ -135,7 +141,7 @@ def live(  # noqa: PLR0913 - by name
         ack_modes: only these; by default all that the client has.
         consumptions: only these; by default all that the client has.
         delivery_modes: of the messages.
-        faults: only these, ``None`` among them for none; by default all.
+        faults: only these, ``None`` among them for none; by default all that need nothing of this machine.
         nemeses: of :data:`ackfsm.driving.live.nemeses.NEMESES`, beside the faults: as if each were a client more.
         limits: of each combination; ``runs`` are the programs that are drawn, after those of the tour.
         load: clients work at once, instead of programs.
@@ -157,11 +163,9 @@ def live(  # noqa: PLR0913 - by name
         raise InputError(f"there is no nemesis {quoted(strange[0])}; there are {in_words([*NEMESES])}")
     had = [each for each in found if each.client not in lacking]
     led_by = [*(had if faults is None or faults else ()), *(each.under(name) for name in nemeses for each in had)]
-    wanted = [each for each in _OF_THE_MACHINE if faults is None or each in faults]
-    unstruck: dict[str, str] = {each: why for each in wanted if (why := _OF_THE_MACHINE[each]())}
-    if faults is not None and unstruck:
-        raise InputError(next(iter(unstruck.values())))
-    struck = _FAULTS | (set(wanted) - unstruck.keys())
+    struck = _FAULTS | {each for each in _OF_THE_MACHINE if each in (faults or ())}
+    if why_not := [why for each, lacks in _OF_THE_MACHINE.items() if each in struck and (why := lacks())]:
+        raise InputError(why_not[0])
     cells = [
         (driver, mode, consumption)
         for driver in led_by
@@ -173,8 +177,7 @@ def live(  # noqa: PLR0913 - by name
     if not cells:
         raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
     reports, covered, performed = [], [], defaultdict[str, set[TableRow]](set)
-    notes = folder / "power" if Fault.BROKER_CRASH in struck else None
-    with BROKERS[broker](folder / "broker", kept, notes=notes) as running:
+    with _started(broker, folder, kept, struck) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
             progress(what, number, len(cells))
@@ -196,10 +199,23 @@ def live(  # noqa: PLR0913 - by name
         version=version,
         reports=tuple(reports),
         covered=tuple(covered),
-        lacking={**lacking, **unstruck},
+        lacking=lacking,
         folder=folder,
         load=load,
     )
+
+
+@contextlib.contextmanager
+def _started(broker: str, folder: Path, settings: Mapping[str, str], faults: Collection[Fault]) -> Iterator[LiveBroker]:
+    """A broker that runs and can be struck so; what it wrote is in ``folder`` afterwards."""
+    place, notes = folder / "broker", folder / "power" if Fault.BROKER_CRASH in faults else None
+    with contextlib.ExitStack() as stack:
+        if Fault.JOURNAL_FAILURE not in faults:
+            yield stack.enter_context(BROKERS[broker](place, settings, notes=notes))
+            return
+        full = stack.enter_context(disk.small_disk(folder / "disk", _DISK))
+        stack.callback(shutil.copytree, full.folder, place, symlinks=True)
+        yield stack.enter_context(BROKERS[broker](full.folder, settings, notes=notes, disk=full))
 
 
 def _told(progress: Progress, what: str, done: int, of: int, cell: str) -> None:

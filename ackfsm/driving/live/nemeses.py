@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 from types import MappingProxyType
 from typing import Final
 
@@ -13,7 +14,11 @@ from ackfsm.terms import Fault
 __all__ = ["FAULTS", "NEMESES", "Nemesis"]
 
 _OF_BROKER: Final[Mapping[Fault, Callable[[LiveBroker], None]]] = MappingProxyType(
-    {Fault.BROKER_KILL: LiveBroker.kill, Fault.BROKER_CRASH: LiveBroker.lose_power}
+    {
+        Fault.BROKER_KILL: methodcaller("kill"),
+        Fault.BROKER_CRASH: methodcaller("lose_power"),
+        Fault.JOURNAL_FAILURE: methodcaller("fail_journal"),
+    }
 )
 
 
@@ -43,7 +48,9 @@ NEMESES: Final[Mapping[str, Nemesis]] = MappingProxyType(
     {
         "pause": Nemesis(faults=(None,), pauses=0.4),
         "delay": Nemesis(faults=(None,), rtt=0.05),
-        "restart": Nemesis(faults=(Fault.BROKER_KILL,), broker=MappingProxyType({Fault.BROKER_KILL: LiveBroker.stop})),
+        "restart": Nemesis(
+            faults=(Fault.BROKER_KILL,), broker=MappingProxyType({Fault.BROKER_KILL: methodcaller("stop")})
+        ),
         "blackhole": Nemesis(faults=(Fault.PRODUCER_LINK_LOSS, Fault.CONSUMER_LINK_LOSS), holds=0.3),
     }
 )

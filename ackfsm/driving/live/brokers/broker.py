@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import os
+import shutil
 import signal
 import socket
 import time
@@ -15,6 +16,7 @@ from typing import Any, ClassVar, Final, Self
 
 from ackfsm import tables
 from ackfsm.driving.live import java
+from ackfsm.driving.live.faults.disk import SmallDisk
 from ackfsm.driving.live.faults.power import Kept, Recording
 from ackfsm.driving.live.processes import Group, free_ports, listens, until
 from ackfsm.terms import HostError, InputError
@@ -41,7 +43,8 @@ class LiveBroker(abc.ABC):
 
     ``settings`` are by the vendor's names, as a profile of the tables has them, and of those that ``SETTINGS`` lists.
     What ``environment`` adds reaches the broker's processes.  With a folder ``notes``, in which they note what they do
-    to its files, the broker can lose power.  A block ``with`` starts the broker, and kills it at last.
+    to its files, the broker can lose power; with a ``disk``, on which its folder lies, its journal can fail.  A block
+    ``with`` starts the broker, and kills it at last.
     """
 
     name: ClassVar[str]
@@ -61,7 +64,7 @@ class LiveBroker(abc.ABC):
     MORE_PORTS: ClassVar[int] = 1
     """That clients do not use; the first is that at which we ask the broker."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each has a default, and is given by name
         self,
         folder: Path,
         settings: Mapping[str, str] = _NOTHING,
@@ -69,6 +72,7 @@ class LiveBroker(abc.ABC):
         environment: Mapping[str, str] = _NOTHING,
         jvm: Sequence[str] = java.OPTIONS,
         notes: Path | None = None,
+        disk: SmallDisk | None = None,
     ) -> None:
         if strange := sorted(set(settings) - set(self.SETTINGS)):
             raise InputError(f"{self.name} is not started with {strange[0]}; set one of {', '.join(self.SETTINGS)}")
@@ -77,7 +81,7 @@ class LiveBroker(abc.ABC):
         self.folder = folder.resolve()
         self.vendor_settings = MappingProxyType(dict(settings))
         self._environment, self._jvm = environment, tuple(jvm)
-        self._notes = notes
+        self._notes, self._disk = notes, disk
         self._recording: Recording | None = None
         numbers = free_ports(len(self.PORTS) + self.MORE_PORTS)
         served = zip(self.PORTS, numbers, strict=False)
@@ -132,6 +136,12 @@ class LiveBroker(abc.ABC):
         """Kill the broker with all that it started (SIGKILL), and wait until its ports are free."""
         self._end(signal.SIGKILL)
 
+    def renew(self) -> None:
+        """Throw away all files of the broker, which does not run, and start over nothing."""
+        for path in self.folder.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        self.start()
+
     def settle(self) -> None:
         """Let all that was written so far be on the disk, as that of a broker that was set up and left alone."""
         if self._recording is not None:
@@ -148,6 +158,19 @@ class LiveBroker(abc.ABC):
         if unseen := self._recording.unseen():
             raise HostError(f"what a loss of power leaves of {self.name} cannot be told: {unseen[0]}")
         self._recording.at(time.monotonic_ns()).restore(self.folder, Kept.NONE)
+
+    def fill_disk(self) -> None:
+        """Let the broker's disk be full."""
+        if self._disk is None:
+            raise InputError(f"{self.name} has no disk of its own; make it with one")
+        self._disk.fill()
+
+    def fail_journal(self) -> None:
+        """Let the broker's disk be full, end the broker, if it has not ended by itself, and give room again."""
+        self.fill_disk()
+        self.kill()
+        if self._disk is not None:
+            self._disk.empty()
 
     def pause(self) -> None:
         """Stop all processes of the broker (SIGSTOP): connections stay, and nothing is answered."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import signal
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
@@ -66,7 +67,10 @@ class BrokerJ(LiveBroker):
         self._request("PUT", f"{'exchange' if kind else 'queue'}/{_HOST}/{queue}", attributes)
 
     def _serves(self) -> bool:
+        """Whether the virtual host is active; one whose files are torn never is, and then the broker is killed."""
         try:
+            if self._request("GET", "virtualhostnode/default")["state"] == "ERRORED":
+                self._running().send(signal.SIGKILL)
             return bool(self._request("GET", f"virtualhost/{_HOST}")["state"] == "ACTIVE")
         except (HostError, KeyError):
             return False

@@ -17,7 +17,7 @@ from typing import Final
 from ackfsm.support.files import make_folder
 from ackfsm.terms import HostError, InputError
 
-__all__ = ["LosingDisk", "SmallDisk", "losing_disk", "small_disk"]
+__all__ = ["LosingDisk", "SmallDisk", "lacks", "losing_disk", "small_disk"]
 
 _SHUT_DOWN: Final = 0x8004587D
 """The request of ext4 and XFS that ends a file system at once."""
@@ -88,7 +88,7 @@ def small_disk(place: Path, size: int) -> Iterator[SmallDisk]:
 
     Raises :class:`ackfsm.terms.InputError` without root.
     """
-    _check("a disk that can be filled")
+    _check()
     make_folder(place)
     _run("mount", "-t", "tmpfs", "-o", f"size={size}", "ackfsm", str(place))
     try:
@@ -118,12 +118,17 @@ def losing_disk(place: Path, size: int = 900 * 2**20) -> Iterator[LosingDisk]:
         image.unlink()
 
 
-def _check(what: str, *tools: str) -> None:
+def lacks(what: str = "a disk that can be filled", *tools: str) -> str:
+    """What is missing on this machine for such a disk, and how that is had; empty if nothing is."""
     if os.geteuid():
-        raise InputError(f"{what} has to be mounted; run this as root, or leave the fault out")
-    for tool in ("mount", "umount", *tools):
-        if shutil.which(tool) is None:
-            raise InputError(f"there is no {tool}, which {what} needs: apt-get install mount e2fsprogs")
+        return f"{what} has to be mounted; run this as root, or leave the fault out"
+    missing = [tool for tool in ("mount", "umount", *tools) if shutil.which(tool) is None]
+    return f"there is no {missing[0]}, which {what} needs: apt-get install mount e2fsprogs" if missing else ""
+
+
+def _check(*what: str) -> None:
+    if why := lacks(*what):
+        raise InputError(why)
 
 
 def _unmount(place: Path) -> None:
