@@ -42,6 +42,7 @@ def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
     report = driven(tmp_path)
     assert (report.verdict, report.counts()[Status.OK]) == (Verdict.VALID, 1), report.reports
     (covered,) = report.covered
+    assert covered is not None
     assert covered.share > 0.2
     assert covered.certain.keys() <= covered.possible.keys()
     told = json.loads(json.dumps(report.as_json()))
