@@ -62,7 +62,6 @@ def test_a_client_takes_the_settings_that_it_has() -> None:
         (["--rate", "9", "--window", "2", "--client", "pika"], "pika waits for the outcome of each send"),
         (["--set", "prefetch_cuont=1"], "did you mean prefetch_count"),
         (["--client", "proton", "--set", "prefetch_count=1"], "have no setting"),
-        (["--client", "pika", "--set", "prefetch_count=many", "--rate", "9"], "prefetch"),
     ],
 )
 def test_what_no_load_or_client_has_is_refused_with_a_remedy(
