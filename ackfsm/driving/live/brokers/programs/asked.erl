@@ -18,6 +18,7 @@ Depth = fun(Queue) ->
                 Ready = rabbit_fifo:query_messages_ready(State),
                 {Ready, rabbit_fifo:query_messages_total(State) - Ready}
             end,
+            {ok, _, _} = ra:process_command(amqqueue:get_pid(Queue), rabbit_fifo:make_garbage_collection()), % after all else
             {ok, Found, _} = ra:consistent_query(amqqueue:get_pid(Queue), Counts),
             Found;
         _ ->
