@@ -244,6 +244,24 @@ def test_a_listener_rolls_back_and_commits(begin: Begin, library: str) -> None:
     assert told(run, "m1") == ["send", "delivered", "delivered again", "processed"]
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_commit_takes_along_what_the_listener_threw_on(begin: Begin, library: str) -> None:
+    """JMS 8.7: the application may commit or roll back; nothing is rolled back by itself."""
+    mode = AckMode.SESSION_TRANSACTED
+    run = begin(library, "thrown-and-committed", ack_mode=mode, consumption="listener")
+    produced(run, mode, "m1", "m2")
+    run.session(mode, listener=True)
+    assert run.listened() == "m1"
+    run.done("m1", failed=True)
+    assert run.listened() == "m2"
+    assert run.do("commit") == "committed"
+    run.done("m2")
+    run.do("close")
+    run.drained()
+    run.close()
+    valid(run, unprocessed=1)
+
+
 @pytest.mark.parametrize("library", ["artemis", "qpid-jms"])
 def test_an_asynchronous_send_is_answered_by_its_completion(begin: Begin, library: str) -> None:
     settings = {"confirmationWindowSize": "1048576"} if library == "artemis" else {}
