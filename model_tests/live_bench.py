@@ -14,18 +14,18 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
 from ackfsm import tables
 from ackfsm.driving.conform import Limits
-from ackfsm.driving.live.campaign import live
+from ackfsm.driving.live.campaign import LiveReport, live
 from ackfsm.driving.live.led import undone
 from ackfsm.history.format import Outcome
 from ackfsm.terms import AckfsmError
 
-__all__ = ["main", "pages"]
+__all__ = ["main", "pages", "result_of"]
 
 _PLACE: Final = Path("docs") / "live"
 _RESULTS: Final = "results.json"
@@ -62,8 +62,8 @@ def main(words: Sequence[str] | None = None) -> int:
         wanted = [each for each in _KINDS if asked.broker is None or each[0] in asked.broker]
         _PLACE.mkdir(parents=True, exist_ok=True)
         with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
-            told = (pool.submit(_driven, *each, asked.runs, asked.seconds) for each in wanted)
-            for each in [*told]:
+            told = [pool.submit(_driven, *each, asked.runs, asked.seconds) for each in wanted]
+            for each in as_completed(told):
                 new = each.result()
                 results = [one for one in results if _called(one) != _called(new)] + [new]
                 results.sort(key=_called)
@@ -86,6 +86,11 @@ def _driven(name: str, kind: str, runs: int, seconds: float) -> dict[str, Any]:
         report = live(name, folder=folder, settings={}, kind=kind, limits=limits, progress=progress)
     except AckfsmError as error:
         return {"broker": name, "kind": kind, "lacks": str(error), "clients": [], "rows": {}}
+    return {**result_of(report), "kind": kind, "seconds": round(time.monotonic() - begun)}
+
+
+def result_of(report: LiveReport) -> dict[str, Any]:
+    """Return what is kept of a report, as plain JSON values."""
     told = report.as_json()
     del told["folder"]
     rows = _rows_of(told["clients"])
@@ -94,16 +99,17 @@ def _driven(name: str, kind: str, runs: int, seconds: float) -> dict[str, Any]:
         client["performed"] = [len(certain.keys() & {*reachable}), len(reachable)]
         del client["rows"], client["settings"]
         client["cells"] = [cell for cell in client["cells"] if cell["status"] != "not claimed"]
-    return {**told, "kind": kind, "rows": rows, "seconds": round(time.monotonic() - begun)}
+    return {**told, "kind": "", "rows": rows}
 
 
 def _rows_of(clients: Iterable[Mapping[str, Any]]) -> dict[str, _Rows]:
     """For each profile and row the messages that performed the row, by mode; 0 where that is only reachable."""
-    found: dict[str, _Rows] = defaultdict(lambda: defaultdict(Counter))
+    found: dict[str, _Rows] = {}
     for client in clients:
-        mode = _mode(client)
+        mode, rows = _mode(client), found.setdefault(client["profile"], {})
         for row in client["rows"]["reachable"]:
-            found[client["profile"]][row][mode] += client["rows"]["certain"].get(row, 0)
+            its = rows.setdefault(row, {})
+            its[mode] = its.get(mode, 0) + client["rows"]["certain"].get(row, 0)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ackfsm.driving.live.campaign import LiveReport, live
 from ackfsm.driving.live.led import led, undone
 from ackfsm.driving.live.tour import tour
 from ackfsm.terms import AckMode, Consumption, Fault, Verdict
+from model_tests.live_bench import pages, result_of
 from model_tests.support.tables import shipped
 from model_tests.support.tools import missing
 
@@ -47,6 +49,15 @@ def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
     assert covered.certain.keys() <= covered.possible.keys()
     told = json.loads(json.dumps(report.as_json()))
     assert told["clients"][0]["rows"]["messages"] == covered.messages > 0
+    kept = pickle.loads(pickle.dumps(result_of(report)))  # noqa: S301 - another process of the bench made it
+    made = dict(pages([kept]))
+    assert made.keys() == {"README.md", "coverage.md", "rabbitmq.csv"}
+    assert "| rabbitmq | rabbitmq | INDIVIDUAL_ACKNOWLEDGE receive | consumer_crash |" in made["README.md"].replace(
+        f" {report.version}", ""
+    )
+    row, its = next((row, its) for row, its in kept["rows"]["rabbitmq"].items() if any(its.values()))
+    assert f'"{row}",{next(iter(its.values()))}' in made["rabbitmq.csv"].splitlines()
+    assert row not in made["coverage.md"]
 
 
 def test_a_broker_whose_client_clears_the_flag_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
