@@ -204,7 +204,7 @@ def _coverage(rows: Mapping[str, _Rows]) -> Iterator[str]:
     yield "# Rows that live brokers performed"
     yield ""
     yield f"Made by `make live`. {_ROWS}"
-    never = sorted(undone(tables.load(), tuple(Outcome)))
+    never = sorted(undone(tables.load(), tuple(Outcome), recovers=True))
     yield f"Not counted are rows of what no adapter brings about: {', '.join(never)}."
     yield ""
     yield "| profile | reachable | performed | share | by mode |"

@@ -86,15 +86,16 @@ def test_programs_of_a_tour_are_led_by_the_fault_that_strikes_in_them() -> None:
     assert all(rows for its in programs.values() for rows in its.values())
 
 
-@pytest.mark.parametrize("outcomes", [(), ("released", "rejected")])
-def test_a_tour_has_what_the_client_can_bring_about_alone(outcomes: tuple[str, ...]) -> None:
-    without = undone(shipped(), outcomes)
+@pytest.mark.parametrize(("outcomes", "recovers"), [((), True), (("released", "rejected"), False)])
+def test_a_tour_has_what_the_client_can_bring_about_alone(outcomes: tuple[str, ...], *, recovers: bool) -> None:
+    without = undone(shipped(), outcomes, recovers=recovers)
     configuration = shipped().configure("rabbitmq", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"})
     programs = led(tour(shipped(), configuration, without=without).programs).values()
     acts = {step.event for its in programs for program in its for step in program.steps if isinstance(step, Act)}
     assert "lease_expired" in without
     assert acts.isdisjoint(without)
     assert {event for event, outcome in SETTLES.items() if outcome in outcomes} == acts & SETTLES.keys()
+    assert ("recover" in acts) is recovers
 
 
 @pytest.mark.parametrize(
