@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -42,7 +43,11 @@ class ActiveMq(LiveBroker):
     @property
     def version(self) -> str:
         """The vendor's."""
-        return _BROKER.resolve().stem.rpartition("-")[2]
+        with zipfile.ZipFile(_BROKER) as jar:
+            manifest = jar.read("META-INF/MANIFEST.MF").decode()
+        return next(
+            line.split(": ")[1] for line in manifest.splitlines() if line.startswith("Implementation-Version: ")
+        )
 
     def _command(self) -> Sequence[str]:
         classes = java.compiled([program("Asked.java"), program("ActiveMqServer.java")], f"{JARS}/*", str(_LOGGER))
