@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -97,6 +98,7 @@ def test_a_broker_keeps_a_message_that_it_is_killed_with(
     kind: type[LiveBroker], hold: Hold, queue: str, settings: dict[str, str]
 ) -> None:
     with running(kind, settings) as broker:
+        assert re.fullmatch(r"\d+\.\d+\.\d+", broker.version)
         broker.declare("q", queue)
         assert broker.depth("q") == Depth(0, 0)
         with hold(broker):
