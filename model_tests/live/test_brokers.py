@@ -209,7 +209,7 @@ def test_settings_of_the_vendor_are_those_of_the_profile(tmp_path: Path) -> None
                 "journal_sync_transactional": "written",
                 "redelivery_mark_persisted": "True",
             },
-            "broker-j ": {"max_delivery_attempts": "5"},
+            "broker-j ": {"max_delivery_attempts": "5", "delivery_count_from": "dispatch"},
             "rabbitmq quorum": {
                 "journal_sync_non_transactional": "True",
                 "restart_marks_redelivered": "False",

@@ -7,6 +7,7 @@ meets a part of the smaller systems of the panel.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 
 import pytest
@@ -34,11 +35,14 @@ def tried(share: int) -> tuple[Noticed, ...]:
 
 
 def test_nearly_every_changed_row_is_noticed() -> None:
-    """Of those that the small systems exercise; what is left is for the larger ones (``make mutants``)."""
+    """Of those that the small systems exercise no more than one in twenty, in whole rows, is left for the larger ones.
+
+    These are ``make mutants``.
+    """
     decisive = [each for share in range(SHARES) for each in tried(share) if each.decides]
     noticed = [each for each in decisive if each.how is not None]
     assert len(decisive) > sum(len(tried(share)) for share in range(SHARES)) / 2
-    assert len(noticed) >= 0.95 * len(decisive)
+    assert len(decisive) - len(noticed) <= math.ceil(len(decisive) / 20)
 
 
 def test_the_tables_themselves_are_noticed_by_nobody() -> None:

@@ -17,7 +17,7 @@ from ackfsm.terms import InputError
 
 __all__ = ["MAX_STATES", "ClaimResult", "ContradictionResult", "decide"]
 
-MAX_STATES = 8_000_000
+MAX_STATES = 12_000_000
 """Where a search gives up, so that a claim is unknown instead of the process out of memory."""
 
 
