@@ -21,6 +21,7 @@ from typing import Any, Final
 from ackfsm import tables
 from ackfsm.driving.conform import Limits
 from ackfsm.driving.live.campaign import LiveReport, live
+from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.led import undone
 from ackfsm.history.format import Outcome
 from ackfsm.terms import AckfsmError
@@ -42,6 +43,8 @@ _COLUMNS: Final = (
     "One column for each mode: the messages that performed the row; 0 where it was reachable and is believed by"
     " documents alone; empty where it is not reachable."
 )
+
+_BOUNDS: Final = ("runs", "messages", "seed", "seconds")
 
 Results = list[dict[str, Any]]
 _Rows = dict[str, dict[str, int]]
@@ -99,6 +102,8 @@ def result_of(report: LiveReport) -> dict[str, Any]:
         client["performed"] = [len(certain.keys() & {*reachable}), len(reachable)]
         del client["rows"], client["settings"]
         client["cells"] = [cell for cell in client["cells"] if cell["status"] != "not claimed"]
+        for failure in filter(None, (cell["failure"] for cell in client["cells"])):
+            del failure["history"], failure["small"]  # paths of this machine
     return {**told, "kind": "", "rows": rows}
 
 
@@ -145,18 +150,38 @@ def _seen(results: Results) -> Iterator[str]:
         + ", ".join(f"{number} {status}" for status, number in sorted(judged.items()))
         + f"; {sum(cell['runs'] for cell in cells):,} programs."
     )
+    bounds = {tuple(client["limits"][name] for name in _BOUNDS) for result in results for client in result["clients"]}
+    for runs, messages, seed, seconds in sorted(bounds):
+        yield (
+            f"Each: the programs of the tour, then {runs} drawn of {messages} messages (seed {seed}), so far as they"
+            f" begin within {seconds:g} s."
+        )
     yield ""
     yield "| broker | client | mode | ok | violation | unknown | programs | rows |"
     yield "|---|---|---|---|---|---|---|---|"
     for result in results:
         for client in result["clients"]:
             yield _line(result, client)
+    yield from _not_driven(results)
     for result in results:
         if "lacks" in result:
             yield f"\n{_called(result)} was not driven: {result['lacks']}."
     yield from _deviations(results, "violation", "Deviations", _EXCLUDED)
     yield from _allowed(results)
     yield from _deviations(results, "unknown", "Open", "Runs that prove nothing, and why.")
+
+
+def _not_driven(results: Results) -> Iterator[str]:
+    """Yield a sentence on the clients of each broker that no result is of."""
+    seen = {(each["broker"], each["kind"], client["name"]) for each in results for client in each["clients"]}
+    left = {
+        " ".join(filter(None, (name, kind))): clients
+        for name, kind in _KINDS
+        if (clients := [each.client for each in drivers(name) if (name, kind, each.client) not in seen])
+    }
+    if left:
+        told = "; ".join(f"{name} by {', '.join(clients)}" for name, clients in left.items())
+        yield f"\nNot driven here so far: {told}."
 
 
 def _line(result: dict[str, Any], client: dict[str, Any]) -> str:

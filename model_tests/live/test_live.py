@@ -58,6 +58,7 @@ def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
     row, its = next((row, its) for row, its in kept["rows"]["rabbitmq"].items() if any(its.values()))
     assert f'"{row}",{next(iter(its.values()))}' in made["rabbitmq.csv"].splitlines()
     assert row not in made["coverage.md"]
+    assert "rabbitmq by proton, stomp; rabbitmq quorum by pika, proton, stomp." in made["README.md"]
 
 
 def test_a_broker_whose_client_clears_the_flag_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
