@@ -57,6 +57,8 @@ TOLD: dict[str, list[list[str]]] = {
     "completion": [[*SENT, *DONE], [*SENT, *DONE]],
     "broken": [SENT],
 }
+# The library may refuse the send on a lost connection, or try it: its ExceptionListener runs before its producers close.
+IN_DOUBT = ["send", "in_doubt"]
 
 
 @pytest.mark.parametrize("name", TOLD)
@@ -65,7 +67,7 @@ def test_each_message_is_told_as_it_went(histories: Path, name: str) -> None:
     for line in events(histories / f"{name}.jsonl"):
         if "message" in line:
             told.setdefault(line["message"], []).append(_word(line))
-    assert list(told.values()) == TOLD[name]
+    assert [lines for lines in told.values() if lines != IN_DOUBT] == TOLD[name]
 
 
 def _word(line: dict[str, Any]) -> str:
@@ -98,6 +100,6 @@ def test_sessions_tell_what_they_do(histories: Path) -> None:
 
 def test_a_connection_that_breaks_is_told(histories: Path) -> None:
     lines = [line for line in events(histories / "broken.jsonl") if line["process"] == "app"]
-    assert [line["event"] for line in lines] == ["send", "confirmed", "close"]
+    assert [line["event"] for line in lines] in ([*SENT, "close"], [*SENT, "close", *IN_DOUBT])
     assert "error" in lines[2]
     assert lines[0]["t"] > 1_700_000_000 * 10**9
