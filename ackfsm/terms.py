@@ -335,10 +335,12 @@ class Configuration:
     bound; ``max_delivery_attempts`` 0 means no limit.  ``delivery_count_persisted`` says
     whether the count outlives the broker (where the redelivered mark does),
     ``undelivered_marks_redelivered`` whether a dispatch that reached no application marks
-    the message, ``requeue_clears_mark`` whether a requeue takes the mark away,
+    the message, ``ended_consumer_marks_redelivered`` whether what a consumer held that was closed or lost is marked
+    (if not, it may be), ``requeue_clears_mark`` whether a requeue takes the mark away,
     ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds, or may (:class:`Maybe`).
     ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``release_counts`` whether a
-    delivery that is released is one of them, ``time_to_live``
+    delivery that is released is one of them, ``rejected_comes_again`` whether what a consumer rejects is delivered
+    again as if it had failed, ``time_to_live``
     whether messages may expire, ``expires_in_hand`` whether also one that a consumer has not acknowledged may,
     ``rejection_excludes_delivery`` whether what the broker has rejected is
     delivered by no queue, ``exclusive_consumer`` whether one consumer of the queue is sent all messages
@@ -389,6 +391,8 @@ class Configuration:
     delivery_count_persisted: bool
     delivery_count_from: DeliveryCountFrom
     undelivered_marks_redelivered: bool
+    ended_consumer_marks_redelivered: bool
+    rejected_comes_again: bool
     requeue_clears_mark: bool
     restart_marks_redelivered: bool | Maybe
     attempts_exhausted: AttemptsExhausted

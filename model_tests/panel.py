@@ -97,6 +97,7 @@ def _panel() -> Iterator[System]:
     yield from _repeating()
     yield from _recovering()
     yield from _given_back_unseen()
+    yield from _rejected_comes_again()
     yield from _three_messages()
     yield from _routed()
 
@@ -625,6 +626,17 @@ def _given_back_unseen() -> Iterator[System]:
         for marks in (True, False):
             sent = {**counted, "undelivered_marks_redelivered": marks}
             yield system_of(**sent, actions="recover taken_elsewhere", of=_LOSSES)
+        lost: Mapping[str, Any] = {"ended_consumer_marks_redelivered": False, "redelivery_mark_persisted": persisted}
+        for fault, begins in product(_OF_CONSUMER, ("dispatch", "delivery", "acknowledgement")):
+            yield system_of(**lost, delivery_count_from=begins, of=(fault,), faults=2)
+        yield system_of(**lost, actions="recover taken_elsewhere requeue", of=_LOSSES)
+
+
+def _rejected_comes_again() -> Iterator[System]:
+    """A broker that takes a rejection for a failure, of one message and of two."""
+    rejected: Mapping[str, Any] = {"rejected_comes_again": True, "outcomes": "rejected", "ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
+    for messages in (1, 2):
+        yield system_of(**rejected, messages=messages, actions="settle_rejected", faults=0)
 
 
 def _three_messages() -> Iterator[System]:

@@ -350,6 +350,8 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         delivery_count_persisted=True,
         delivery_count_from=DeliveryCountFrom.DISPATCH,
         undelivered_marks_redelivered=True,
+        ended_consumer_marks_redelivered=True,
+        rejected_comes_again=False,
         requeue_clears_mark=False,
         attempts_exhausted=AttemptsExhausted.DEAD_LETTER,
         release_counts=False,

@@ -325,7 +325,7 @@ def claims_of(  # noqa: PLR0913 - what is driven
 ) -> Claims:
     """Return what the tables have to hold of a client in one mode."""
     transacted = mode is AckMode.SESSION_TRANSACTED
-    of_broker = dict(broker.settings(kind))
+    of_broker = dict(broker.settings(kind, driver.protocol))
     of_broker.pop("profile", None)
     return Claims(
         name=driver.client,

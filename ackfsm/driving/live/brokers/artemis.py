@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Final
 from xml.sax.saxutils import escape
 
@@ -34,6 +35,7 @@ class Artemis(LiveBroker):
     dead_letters = "DLQ"
     SETTINGS = (*_OF_THE_SERVER, *_OF_ADDRESSES)
     PORTS = ("core amqp1 openwire stomp",)
+    SEEN = MappingProxyType({"amqp1": {"ended_consumer_marks_redelivered": False}})
 
     @classmethod
     def lacks(cls) -> str:

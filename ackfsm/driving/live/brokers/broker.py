@@ -57,8 +57,8 @@ class LiveBroker(abc.ABC):
     SETTINGS: ClassVar[Sequence[str]]
     LIMIT: ClassVar[tuple[str, int]] = ("", 0)
     """The vendor's limit of deliveries, if the tables do not translate it, and how many attempts there are more."""
-    SEEN: ClassVar[Mapping[str, object]] = _NOTHING
-    """Settings of the tables that the broker has whatever client it serves, where the profile is that of the client."""
+    SEEN: ClassVar[Mapping[str, Mapping[str, object]]] = MappingProxyType({})
+    """By protocol the settings of the tables that the broker has, where the profile is that of the client."""
     PORTS: ClassVar[Sequence[str]]
     """The protocols that are served at each port."""
     MORE_PORTS: ClassVar[int] = 1
@@ -198,8 +198,8 @@ class LiveBroker(abc.ABC):
         ready, unacknowledged = self._asked(f"depth {queue}").split()
         return Depth(int(ready), int(unacknowledged))
 
-    def settings(self, kind: str = "") -> Mapping[str, Any]:
-        """The settings of the profile that the vendor's settings, and the kind of a queue, are."""
+    def settings(self, kind: str = "", protocol: str = "") -> Mapping[str, Any]:
+        """The settings of the profile that the vendor's settings, the kind of a queue, and the protocol of a client are."""
         specification = tables.load()
         named = specification.profiles[specification.profile_of(self.profile)]
         words = {**self._of_kind(kind), **self.vendor_settings}
@@ -208,7 +208,7 @@ class LiveBroker(abc.ABC):
         if limit in words:
             given.pop(limit, None)
             given["max_delivery_attempts"] = int(words[limit]) + more
-        return {**self.SEEN, **specification.given(self.profile, given)}
+        return {**self.SEEN.get(protocol, _NOTHING), **specification.given(self.profile, given)}
 
     def _of_kind(self, kind: str) -> Mapping[str, str]:
         """The vendor's settings that are a kind of queue."""

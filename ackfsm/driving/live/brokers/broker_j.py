@@ -35,7 +35,12 @@ class BrokerJ(LiveBroker):
     LIMIT = (_ATTEMPTS, 0)
     PORTS = ("amqp amqp1",)
     # What a session had prefetched and never handed over comes again flagged and counted.
-    SEEN = MappingProxyType({"delivery_count_from": "dispatch"})
+    SEEN = MappingProxyType(
+        {
+            "amqp": {"delivery_count_from": "dispatch"},
+            "amqp1": {"delivery_count_from": "dispatch", "rejected_comes_again": True},
+        }
+    )
 
     @classmethod
     def lacks(cls) -> str:
