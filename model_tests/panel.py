@@ -634,9 +634,8 @@ def _given_back_unseen() -> Iterator[System]:
 
 def _rejected_comes_again() -> Iterator[System]:
     """A broker that takes a rejection for a failure, of one message and of two."""
-    rejected: Mapping[str, Any] = {"rejected_comes_again": True, "outcomes": "rejected", "ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
     for messages in (1, 2):
-        yield system_of(**rejected, messages=messages, actions="settle_rejected", faults=0)
+        yield system_of(**_OUTCOMES, rejected_comes_again=True, messages=messages, actions="settle_rejected", faults=0)
 
 
 def _three_messages() -> Iterator[System]:

@@ -496,7 +496,7 @@ def test_a_session_is_closed_that_holds_messages(begin: Begin, library: str, bro
     ("broker", "again", "verdict"), [(Artemis, "", "unknown"), (BrokerJ, "m1 redelivered", "valid")]
 )
 def test_qpid_jms_rejects_a_message(begin: Begin, broker: type[LiveBroker], again: str, verdict: str) -> None:
-    """Broker-J delivers what is rejected again, as if it had been modified; Artemis has it in a queue that no line tells of."""
+    """Broker-J delivers what is rejected again; Artemis moves it to a queue that no line tells of."""
     config = {"ack_mode": INDIVIDUAL, "outcomes": "undeliverable", **broker.SEEN["amqp1"]}
     run = begin("qpid-jms", f"rejected-{broker.name}", on=broker, **config)
     run.session(INDIVIDUAL, listener=False)

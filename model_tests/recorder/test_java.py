@@ -57,7 +57,7 @@ TOLD: dict[str, list[list[str]]] = {
     "completion": [[*SENT, *DONE], [*SENT, *DONE]],
     "broken": [SENT],
 }
-# The library may refuse the send on a lost connection, or try it: its ExceptionListener runs before its producers close.
+# The client refuses the send on a lost connection, or tries it: its ExceptionListener runs before its producers close.
 IN_DOUBT = ["send", "in_doubt"]
 
 

@@ -199,7 +199,7 @@ class LiveBroker(abc.ABC):
         return Depth(int(ready), int(unacknowledged))
 
     def settings(self, kind: str = "", protocol: str = "") -> Mapping[str, Any]:
-        """The settings of the profile that the vendor's settings, the kind of a queue, and the protocol of a client are."""
+        """The settings of the profile that the vendor's, the kind of a queue and the client's protocol are."""
         specification = tables.load()
         named = specification.profiles[specification.profile_of(self.profile)]
         words = {**self._of_kind(kind), **self.vendor_settings}
