@@ -457,8 +457,6 @@ VENDORS = [
     "delivery_count_persisted",
     "delivery_count_from",
     "undelivered_marks_redelivered",
-    "ended_consumer_marks_redelivered",
-    "rejected_comes_again",
     "requeue_clears_mark",
     "restart_marks_redelivered",
     "attempts_exhausted",
