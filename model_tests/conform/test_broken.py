@@ -13,8 +13,8 @@ from ackfsm import cli
 from ackfsm.driving.conform import Depth, Limits, Mode, Report, Status, conform
 from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.driving.conform.screen import conform_screen
-from ackfsm.terms import AckMode, Fault, HostError, InputError, Verdict
-from model_tests.support.conform.broken import BROKEN, Broken, Hoards, Immortal, made
+from ackfsm.terms import AckMode, Consumption, Fault, HostError, InputError, Verdict
+from model_tests.support.conform.broken import BROKEN, Broken, Hoards, Holds, Immortal, Stays, made
 from model_tests.support.tables import shipped
 
 
@@ -93,6 +93,20 @@ def test_a_mode_that_the_profile_does_not_have_is_open_and_alone_it_is_refused()
     assert "no library acknowledges after the callback" in str(report)
     with pytest.raises(InputError, match="claims no mode that its profile has"):
         conform(made(profile="rabbitmq")(AckMode.AUTO_ACKNOWLEDGE))
+
+
+def test_a_listener_that_is_in_a_call_has_returned_before_its_session_closes() -> None:
+    make = made(Holds, consumption=Consumption.LISTENER)
+    faults = [None, Fault.CONSUMER_LINK_LOSS, Fault.CONSUMER_CRASH]
+    report = conform(make(AckMode.AUTO_ACKNOWLEDGE), limits=Limits(runs=20), faults=faults)
+    assert report.verdict is Verdict.VALID, str(report)
+
+
+def test_a_listener_that_never_returns_is_no_pass_and_no_end_of_waiting() -> None:
+    make = made(Stays, consumption=Consumption.LISTENER)
+    report = conform(make(AckMode.AUTO_ACKNOWLEDGE), limits=Limits(runs=3), faults=[None])
+    (cell,) = report.of(Status.UNKNOWN)
+    assert "the listener of consumer-1 holds a message that was not asked for" in str(cell.why)
 
 
 class Falls(EngineAdapter):

@@ -429,12 +429,16 @@ class Run:
         return client in self.clients()
 
     def close(self, client: _Client | None) -> None:
+        seen = -1
         while client is not None and self.finished(client):
             self.recorder.add(client.name, Event.CLOSE, transaction=client.transaction)
             try:
                 self.adapter.close(client.name)
             except ListenerHoldsError:
                 self.recorder.lines.pop()
+                if seen == self.delivered:
+                    raise _OpenError(f"the listener of {client.name} holds a message that was not asked for") from None
+                seen = self.delivered
                 continue
             except _GONE as error:
                 self.recorder.lines.pop()
@@ -541,8 +545,8 @@ class Run:
     def strike_between(self, step: Inject) -> None:
         """No call is under way; the consumer may have a message that it is not done with."""
         of_consumer = step.fault in {Fault.CONSUMER_CRASH, Fault.CONSUMER_LINK_LOSS}
-        if of_consumer and self.consumer(step.who).name not in self.known:
-            self.take(step.who)
+        if of_consumer and self.consumer(step.who).name not in self.known and (had := self.take(step.who)):
+            self.returned(*had)
         if not self.unsettled:
             self.send_visibly()
         got = self.receive_or_send(step.who) if step.at == "delivered" else None

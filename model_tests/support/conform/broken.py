@@ -12,6 +12,7 @@ from ackfsm.driving.conform import (
     CommitOutcome,
     Delivery,
     Depth,
+    ListenerHoldsError,
     Mode,
     Operation,
     SendOutcome,
@@ -22,7 +23,7 @@ from ackfsm.engine import Message
 from ackfsm.terms import AckMode, Anomaly, Consumption, DeliveryMode, Fault
 from model_tests.support.engine.bugs import Paging
 
-__all__ = ["BROKEN", "Broken", "Hoards", "Immortal", "made"]
+__all__ = ["BROKEN", "Broken", "Hoards", "Holds", "Immortal", "Stays", "made"]
 
 
 class _Hasty(EngineAdapter):
@@ -183,6 +184,42 @@ class Hoards(EngineAdapter):
         return Depth(its.ready + 1, its.unacknowledged)
 
 
+class Holds(EngineAdapter):
+    """Closes nothing while its listener is in a call, which lasts until :meth:`done`."""
+
+    holding: set[str]
+
+    def begin(self, mode: Mode, queue: str) -> None:
+        """No listener is in a call."""
+        self.holding = set()
+        super().begin(mode, queue)
+
+    def receive(self, client: str, queue: str, timeout: float) -> Delivery | None:
+        """The listener is called."""
+        found = super().receive(client, queue, timeout)
+        if found is not None:
+            self.holding.add(client)
+        return found
+
+    def done(self, client: str, message: str, *, failed: bool) -> None:
+        """It returns."""
+        super().done(client, message, failed=failed)
+        self.holding.discard(client)
+
+    def close(self, client: str) -> None:
+        """As it is, unless the listener is in a call."""
+        if client in self.holding:
+            raise ListenerHoldsError(f"the listener of {client} is in a call")
+        super().close(client)
+
+
+class Stays(Holds):
+    """Its listener never returns."""
+
+    def done(self, client: str, message: str, *, failed: bool) -> None:
+        """Nothing."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Broken:
     """A bug, the mode and the fault in which it shows (``None``: without any), and what it is found as.
@@ -200,14 +237,16 @@ class Broken:
         return self.what
 
 
-def made(kind: type[EngineAdapter] = EngineAdapter, **options: Any) -> Callable[[AckMode], EngineAdapter]:
-    """What makes such an adapter, of one mode by ``receive``."""
+def made(
+    kind: type[EngineAdapter] = EngineAdapter, *, consumption: Consumption = Consumption.RECEIVE, **options: Any
+) -> Callable[[AckMode], EngineAdapter]:
+    """What makes such an adapter, of one mode."""
 
     def make(ack_mode: AckMode) -> EngineAdapter:
         return kind(
             ack_modes=[ack_mode],
             delivery_modes=[DeliveryMode.PERSISTENT],
-            consumptions=[Consumption.RECEIVE],
+            consumptions=[consumption],
             **options,
         )
 
