@@ -166,7 +166,8 @@ class Run:
         if isinstance(error, BrokerDownError):
             raise _OpenError(f"{client.name} was told that the broker is down, and no fault had stopped it")
         if not client.may_be_gone:
-            raise _OpenError(f"{client.name} was told that it is closed, and no fault had struck it")
+            told = "it is closed" + (f" ({error})" if str(error) else "")
+            raise _OpenError(f"{client.name} was told that {told}, and no fault had struck it")
         if client.link_lost:
             self.effective(client)
         self.recorder.add(client.name, Event.CLOSE, error="closed", transaction=client.transaction)

@@ -48,6 +48,8 @@ _SESSION: Final = "s"
 _CONSUMER: Final = "c"
 _CALL: Final = 10.0
 """Seconds that a call may take; the libraries give up before."""
+_AT_ONCE: Final = 0.02
+"""Seconds that a message may take that is there."""
 _MOMENT: Final = 0.0004
 """Seconds between two steps of a call at which a fault may strike."""
 _SETTLES: Final = 2.0
@@ -63,11 +65,16 @@ _EACH: Final = 3
 
 @dataclasses.dataclass(slots=True)
 class _Worker:
-    """The process of a client, and the relay between that and the broker."""
+    """The process of a client, and the relay between that and the broker.
+
+    While its session is ``closing``, its listener may have been ``called`` once more: the close waits for the listener.
+    """
 
     client: Client
     relay: Relay
     opened: bool = False
+    closing: Future[Answer] | None = None
+    called: Answer | None = None
 
 
 class LiveAdapter(Adapter):
@@ -145,12 +152,15 @@ class LiveAdapter(Adapter):
     def receive(self, client: str, queue: str, timeout: float) -> Delivery | None:
         """The next message of the client's consumer, which is made by the first call."""
         del queue
-        listens = self._running().consumption is Consumption.LISTENER
+        listens = self._listens
         if client not in self._consuming:
             self._call(client, "consumer", consumer=_CONSUMER, destination=self._queue, listener=listens)
             self._consuming.add(client)
-        operation = "listened" if listens else "receive"
-        answer = self._call(client, operation, consumer=_CONSUMER, timeout=timeout or 0.02)
+        worker = self._live(client)
+        answer, worker.called = worker.called, None
+        if answer is None:
+            operation = "listened" if listens else "receive"
+            answer = self._call(client, operation, consumer=_CONSUMER, timeout=timeout or _AT_ONCE)
         if answer["message"] is None:
             return None
         if listens:
@@ -190,13 +200,29 @@ class LiveAdapter(Adapter):
         """Close the session; the connection goes with the client."""
         worker = self._live(client)
         try:
-            worker.client.call("close", within=_CALL, session=_SESSION)
+            self._await_close(worker, listens=client in self._consuming and self._listens)
         except RefusedError as error:
             raise ListenerHoldsError(str(error)) from None
         except ClientError as error:
             self._lost(client)
             raise conform.ClientClosedError(str(error)) from None
         self._release(client)
+
+    def _await_close(self, worker: _Worker, *, listens: bool) -> None:
+        """Have the session closed; raise :class:`ListenerHoldsError` if its listener is called meanwhile."""
+        told = worker.closing or worker.client.ask("close", session=_SESSION)
+        worker.closing = None
+        until = time.monotonic() + _CALL
+        while time.monotonic() < until:
+            with contextlib.suppress(TimeoutError):
+                told.result(_AT_ONCE if listens else _CALL)
+                return
+            if listens:
+                answer = worker.client.call("listened", session=_SESSION, consumer=_CONSUMER, timeout=_AT_ONCE)
+                if answer["message"] is not None:
+                    worker.closing, worker.called = told, answer
+                    raise ListenerHoldsError(f"the listener of {worker.client.name} was called as its session closed")
+        raise TimedOutError(f"{worker.client.name} did not answer close within {_CALL:g} s")
 
     def depth(self, queue: str) -> Depth:
         """The broker's own count, once what gone connections held is in the queue again."""
@@ -244,6 +270,10 @@ class LiveAdapter(Adapter):
             self._up = True
 
     # Clients
+
+    @property
+    def _listens(self) -> bool:
+        return self._running().consumption is Consumption.LISTENER
 
     def _running(self) -> Mode:
         if self._mode is None:

@@ -35,7 +35,7 @@ class Artemis(LiveBroker):
     dead_letters = "DLQ"
     SETTINGS = (*_OF_THE_SERVER, *_OF_ADDRESSES)
     PORTS = ("core amqp1 openwire stomp",)
-    SEEN = MappingProxyType(dict.fromkeys(("amqp1", "stomp"), {"ended_consumer_marks_redelivered": False}))
+    SEEN = MappingProxyType({each: {"ended_consumer_marks_redelivered": False} for each in ("amqp1", "stomp")})
 
     @classmethod
     def lacks(cls) -> str:

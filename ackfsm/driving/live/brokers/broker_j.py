@@ -37,7 +37,8 @@ class BrokerJ(LiveBroker):
     # What a session had prefetched and never handed over comes again flagged and counted.
     SEEN = MappingProxyType(
         {
-            "amqp": {"delivery_count_from": "dispatch"},
+            # Its client releases what it had prefetched unmarked, and with it what a listener threw on.
+            "amqp": {"delivery_count_from": "dispatch", "ended_consumer_marks_redelivered": False},
             "amqp1": {"delivery_count_from": "dispatch", "rejected_comes_again": True},
         }
     )

@@ -172,8 +172,8 @@ public final class Worker {
                 sessions.clear();
                 Link before = link;
                 if (before != null && !before.closed) {
-                    // A broken connection may wait for what holds its listeners.
-                    waiting.submit(() -> closed(before)).get(PATIENCE, TimeUnit.SECONDS);
+                    // A broken connection may wait for what holds its listeners, and need not close in good order.
+                    waiting.submit(() -> abandoned(before)).get(PATIENCE, TimeUnit.SECONDS);
                 }
                 return connected();
             case "close":
@@ -182,6 +182,14 @@ public final class Worker {
                 return Map.of();
             default:
                 throw new Failure("refused", "there is no command " + op + " without a session");
+        }
+    }
+
+    private static void abandoned(Link link) {
+        try {
+            closed(link);
+        } catch (Exception error) {
+            System.err.println("a connection that is given up did not close: " + error);
         }
     }
 
