@@ -28,6 +28,8 @@ __all__ = ["conform"]
 Progress = Callable[[str, int, int], None]
 Led = Callable[[Mode, Fault | None], Iterable[Program]]
 Watch = Callable[[Mode, Fault | None, Judgement], None]
+_TRIES: Final = 4
+"""Programs of a cell that are run though its time is over, until the fault has struck and something was delivered."""
 
 
 def conform(  # noqa: PLR0913 - what is driven, and how much
@@ -143,6 +145,10 @@ class _Doubts:
     without_effect: str | None = None
     seen: Counter[Anomaly] = dataclasses.field(default_factory=Counter)
 
+    def settled(self, fault: Fault | None) -> bool:
+        """Whether more runs would not make the cell a pass: it is one, or a run could not be judged."""
+        return self.judged is not None or self.why(fault) is None
+
     def why(self, fault: Fault | None) -> str | None:
         if self.judged is not None:
             return self.judged
@@ -168,7 +174,7 @@ class _Campaign:
         doubts = _Doubts()
         run, end = 0, self.end()
         for program in itertools.chain(self.led(mode, fault), self.drawn(mode, fault)):
-            if run and time.monotonic() > end:
+            if time.monotonic() > end and (run >= _TRIES or (run and doubts.settled(fault))):
                 break
             run += 1
             performed, judged = self.performed(mode, fault, run, program)

@@ -156,7 +156,8 @@ class StompSession(Session):
         ack, delivery = self.held(message)
         if outcome not in self.settings["nack"]:
             raise self.lacks(f"the outcome {outcome}")
-        self._connection.nack(ack, **self.settings["nack"][outcome])
+        transaction = self._begun() if self.transacted else None
+        self._connection.nack(ack, transaction=transaction, **self.settings["nack"][outcome])
         if outcome == Outcome.REJECTED:
             self.recorder.dead_lettered(message, queue=delivery.queue)
         self.settled(message)
