@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from ackfsm import tables
 from ackfsm.driving.conform._acts import perform
