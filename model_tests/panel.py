@@ -629,7 +629,14 @@ def _given_back_unseen() -> Iterator[System]:
         lost: Mapping[str, Any] = {"ended_consumer_marks_redelivered": False, "redelivery_mark_persisted": persisted}
         for fault, begins in product(_OF_CONSUMER, ("dispatch", "delivery", "acknowledgement")):
             yield system_of(**lost, delivery_count_from=begins, of=(fault,), faults=2)
-        yield system_of(**lost, actions="recover taken_elsewhere requeue", of=_LOSSES)
+        yield system_of(**lost, actions="recover taken_elsewhere consumer_close", of=_LOSSES)
+        yield system_of(**lost, listener_exception="redeliver", of=_THROWN, faults=2)
+        yield system_of(**lost, **_OUTCOMES, actions="settle_released settle_failed consumer_close", of=_LOSSES)
+        counted = {**lost, **_OUTCOMES, "delivery_count_from": "acknowledgement"}
+        for clears, action in product((True, False), ("settle_released", "consumer_close")):
+            yield system_of(**counted, requeue_clears_mark=clears, actions=action, faults=0)
+        yield system_of(**counted, actions="recover taken_elsewhere", of=_LOSSES)
+        yield system_of(**counted, listener_exception="next_message", of=_THROWN, actions="consumer_close", faults=2)
 
 
 def _rejected_comes_again() -> Iterator[System]:
