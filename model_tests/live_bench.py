@@ -154,7 +154,7 @@ def _seen(results: Results) -> Iterator[str]:
     for runs, messages, seed, seconds in sorted(bounds):
         yield (
             f"Each: the programs of the tour, then {runs} drawn of {messages} messages (seed {seed}), so far as they"
-            f" begin within {seconds:g} s."
+            f" begin within {seconds:g} s, or nothing was seen yet."
         )
     yield ""
     yield "| broker | client | mode | ok | violation | unknown | programs | rows |"
