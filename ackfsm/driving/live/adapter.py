@@ -217,12 +217,18 @@ class LiveAdapter(Adapter):
             with contextlib.suppress(TimeoutError):
                 told.result(_AT_ONCE if listens else _CALL)
                 return
-            if listens:
-                answer = worker.client.call("listened", session=_SESSION, consumer=_CONSUMER, timeout=_AT_ONCE)
-                if answer["message"] is not None:
-                    worker.closing, worker.called = told, answer
-                    raise ListenerHoldsError(f"the listener of {worker.client.name} was called as its session closed")
+            if listens and (answer := self._called(worker)) is not None:
+                worker.closing, worker.called = told, answer
+                raise ListenerHoldsError(f"the listener of {worker.client.name} was called as its session closed")
         raise TimedOutError(f"{worker.client.name} did not answer close within {_CALL:g} s")
+
+    def _called(self, worker: _Worker) -> Answer | None:
+        """The message with which the listener of a session that closes was called meanwhile."""
+        try:
+            answer = worker.client.call("listened", session=_SESSION, consumer=_CONSUMER, timeout=_AT_ONCE)
+        except ClosedError:
+            return None  # the session is closed, as the close is about to tell
+        return None if answer["message"] is None else answer
 
     def depth(self, queue: str) -> Depth:
         """The broker's own count, once what gone connections held is in the queue again."""
