@@ -198,7 +198,7 @@ def test_settings_of_the_vendor_are_those_of_the_profile(tmp_path: Path) -> None
         (RabbitMq, {}, "classic-v2"),
     ):
         if not kind.lacks():
-            found = kind(tmp_path, settings).settings(queue)
+            found = kind(tmp_path, settings).settings(queue, "amqp")
             told[f"{kind.name} {queue}"] = {key: str(value) for key, value in found.items() if key != "profile"}
     assert (
         told.items()
@@ -209,7 +209,11 @@ def test_settings_of_the_vendor_are_those_of_the_profile(tmp_path: Path) -> None
                 "journal_sync_transactional": "written",
                 "redelivery_mark_persisted": "True",
             },
-            "broker-j ": {"max_delivery_attempts": "5", "delivery_count_from": "dispatch"},
+            "broker-j ": {
+                "max_delivery_attempts": "5",
+                "delivery_count_from": "dispatch",
+                "ended_consumer_marks_redelivered": "False",
+            },
             "rabbitmq quorum": {
                 "journal_sync_non_transactional": "True",
                 "restart_marks_redelivered": "False",
