@@ -16,7 +16,7 @@ from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, Pairs, distinct_pairs, last_before, members_of, number_pairs
 from ackfsm.tables import Certainty, Of, Side, SignRow, When
-from ackfsm.verify.conformance.tokens import NOBODY, Tokens, doubted
+from ackfsm.verify.conformance.tokens import ANSWERS, NOBODY, Tokens, doubted
 from ackfsm.verify.context.circumstances import EFFECT, Circumstances, Interruptions, circumstances
 from ackfsm.verify.context.signs import Signs, lines_of
 
@@ -35,7 +35,6 @@ _FROM_THE_BROKER: Final = (Event.CONFIRMED, Event.REJECTED, Event.ACKNOWLEDGED, 
 """Answers to a call that has reached the broker."""
 _ENDED: Final = (Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLED_BACK)
 _GIVING_BACK: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
-_ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 
 ANY_TIME: Final = -NEVER
 """When what is late may have begun."""
@@ -294,8 +293,8 @@ class Lines:
     @functools.cached_property
     def _answers(self) -> Ints:
         """For each delivery the first answer to that call, or to none; else never."""
-        answers = self.events.places(*_ANSWERS)
-        first = np.append(self.events.answered(*_ANSWERS), NEVER)
+        answers = self.events.places(*ANSWERS)
+        first = np.append(self.events.answered(*ANSWERS), NEVER)
         uncalled = answers[self.events.call_of[answers] == answers]
         of_calls: Ints = first[np.minimum(self._calls, len(self.events))]
         return np.minimum(of_calls, self.events.covered(uncalled))

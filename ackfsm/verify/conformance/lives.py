@@ -305,7 +305,7 @@ def _spans(count: int, events: Index, tokens: Tokens, moments: Moments) -> tuple
 
 def _grouped(tokens: Tokens, lines: Lines, facts: Ints, *, loosely: bool = False) -> Lives:
     """The different lives of ``tokens``, which are in order: fixed, or ``loosely`` as their moments allow."""
-    tokens = tokens.distinct()
+    tokens = tokens.distinct(lines.signs)
     starts = np.flatnonzero(np.diff(tokens.message, prepend=NONE))
     message = tokens.message[starts]
     consumer = _consumers(tokens, starts)

@@ -9,11 +9,13 @@ from typing import Final
 import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
+from ackfsm.history.format import Event
 from ackfsm.history.joins import NONE, members_of
 from ackfsm.tables import Certainty, Of
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Signs
 
 __all__ = [
+    "ANSWERS",
     "NOBODY",
     "OTHERS",
     "Tokens",
@@ -27,6 +29,9 @@ OTHERS: Final = -2
 """Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
 
 NOBODY: Final = -1
+
+ANSWERS: Final = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
+"""The lines that answer an acknowledgement."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -46,12 +51,19 @@ class Tokens:
         """Those tokens alone, or in that order."""
         return Tokens(*(getattr(self, field.name)[chosen] for field in dataclasses.fields(self)))
 
-    def distinct(self) -> Tokens:
-        """Return the tokens without repetitions: a call that covers two deliveries is one call."""
+    def distinct(self, signs: Signs) -> Tokens:
+        """Return the tokens without repetitions: a call that covers two deliveries is one call.
+
+        Of a message that was sent again they may be of two copies, each of which has the call's answer.
+        """
         if not len(self.message):
             return self
         columns = (self.message, self.row, self.sign, self.process)
-        return self.where(np.append(True, np.any([each[1:] != each[:-1] for each in columns], axis=0)))
+        new = np.append(True, np.any([each[1:] != each[:-1] for each in columns], axis=0))
+        again = np.isin(self.message, self.message[self.sign == signs.code(Event.RESEND.value)])
+        answers = again & np.isin(self.sign, [signs.code(each.value) for each in ANSWERS])
+        least = np.where(new, self.certainty, np.maximum(self.certainty, int(Certainty.IF_POSSIBLE)))
+        return dataclasses.replace(self, certainty=least).where(new | answers)
 
     @staticmethod
     def joined(parts: Sequence[Tokens]) -> Tokens:
