@@ -213,6 +213,7 @@ def test_settings_of_the_vendor_are_those_of_the_profile(tmp_path: Path) -> None
                 "max_delivery_attempts": "5",
                 "delivery_count_from": "dispatch",
                 "ended_consumer_marks_redelivered": "False",
+                "resend_in_doubt": "True",
             },
             "rabbitmq quorum": {
                 "journal_sync_non_transactional": "True",

@@ -37,8 +37,13 @@ class BrokerJ(LiveBroker):
     # What a session had prefetched and never handed over comes again flagged and counted.
     SEEN = MappingProxyType(
         {
-            # Its client releases what it had prefetched unmarked, and with it what a listener threw on.
-            "amqp": {"delivery_count_from": "dispatch", "ended_consumer_marks_redelivered": False},
+            # Its client releases what it had prefetched unmarked, and with it what a listener threw on; it sends again
+            # what it has told to be in doubt.
+            "amqp": {
+                "delivery_count_from": "dispatch",
+                "ended_consumer_marks_redelivered": False,
+                "resend_in_doubt": True,
+            },
             "amqp1": {"delivery_count_from": "dispatch", "rejected_comes_again": True},
         }
     )
