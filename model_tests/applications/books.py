@@ -97,8 +97,12 @@ class Terms:
 
     @property
     def counts_what_it_hands_over(self) -> bool:
-        """Whether the broker hears of a hand-over before its acknowledgement (Artemis counts what is acknowledged)."""
+        """Whether the broker is sure to count a hand-over before its acknowledgement.
+
+        Artemis counts what is acknowledged, and the end of a consumer of Classic may leave no count.
+        """
         late = self.configuration.delivery_count_from is DeliveryCountFrom.ACKNOWLEDGEMENT
+        late |= not self.configuration.ended_consumer_marks_redelivered
         return not (late and self.configuration.ack_mode is AckMode.INDIVIDUAL_ACKNOWLEDGE)
 
     @property
