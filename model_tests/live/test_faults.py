@@ -45,7 +45,7 @@ class Echo:
 
     def _serve(self, connection: socket.socket) -> None:
         ended = b"reset"
-        with contextlib.suppress(OSError):
+        with connection, contextlib.suppress(OSError):
             while data := connection.recv(65_536):
                 self.got.append(data)
                 connection.sendall(data)
