@@ -154,7 +154,8 @@ def _seen(results: Results) -> Iterator[str]:
     for runs, messages, seed, seconds in sorted(bounds):
         yield (
             f"Each: the programs of the tour, then {runs} drawn of {messages} messages (seed {seed}), so far as they"
-            f" begin within {seconds:g} s, or nothing was seen yet."
+            f" begin within {seconds:g} s; up to four until something is seen."
+            " Clients may have been driven at several times."
         )
     yield ""
     yield "| broker | client | mode | ok | violation | unknown | programs | rows |"

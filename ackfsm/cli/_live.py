@@ -56,7 +56,8 @@ def add_live(commands: Commands) -> None:
         metavar="SECONDS",
         type=seconds,
         default=None,
-        help="begin no further program of a combination after so long (default: no limit); of a load its length "
+        help="begin no further program of a combination after so long (default: no limit), but up to four until "
+        "something is seen; of a load its length "
         "(default: 10)",
     )
     load = parser.add_argument_group("load", "clients at once instead of programs, one load for each mode and fault")

@@ -75,6 +75,15 @@ def test_a_lost_connection_that_nothing_shows_is_no_pass() -> None:
     )
 
 
+@pytest.mark.parametrize(("kind", "runs"), [(EngineAdapter, 1), (Immortal, 4)])
+def test_when_time_is_over_a_few_more_programs_run_until_something_was_seen(
+    kind: type[EngineAdapter], runs: int
+) -> None:
+    limits = Limits(runs=20, seconds=0.0)
+    report = conform(made(kind)(AckMode.CLIENT_ACKNOWLEDGE), limits=limits, faults=[Fault.PRODUCER_LINK_LOSS])
+    assert [cell.runs for cell in report.cells if cell.fault is Fault.PRODUCER_LINK_LOSS] == [runs]
+
+
 def test_a_queue_that_does_not_drain_is_no_pass() -> None:
     why = open_cell(Hoards, None)
     assert why.startswith("run 1: the queue did not drain: it holds 1 ready and 0 unacknowledged messages")

@@ -36,8 +36,8 @@ class Limits:
         seed: of the programs.
         timeout: seconds of each call.
         wait: seconds of each receive.
-        seconds: of each cell, after which no further run begins, unless the few so far showed nothing, and of making a
-            failing program smaller; ``None`` for no limit.
+        seconds: of each cell, after which no further run begins, but up to four until something is seen, and of making
+            a failing program smaller; ``None`` for no limit.
     """
 
     runs: int = 10
