@@ -36,18 +36,20 @@ _KINDS: Final = (("artemis", ""), ("broker-j", ""), ("activemq", ""), ("rabbitmq
 _EXCLUDED: Final = "What the tables exclude, and the broker did. The program is the smallest that showed it."
 _ALLOWED: Final = "What the tables allow in the mode under the fault, and how often it was seen."
 _ROWS: Final = (
-    "A row counts where every run of the model that explains a recorded message takes it. *Reachable* are those of runs"
-    " that application, library, broker and the faults struck can bring about."
+    "*Reachable* are the rows of runs that application, library, broker and the faults struck can bring about. A row is"
+    " *performed* where every run of the model that explains a recorded message takes it, *perhaps* where some does:"
+    " outside a broker one cannot see whether the kill came before the write. The others stand on *documents* alone."
 )
 _COLUMNS: Final = (
-    "One column for each mode: the messages that performed the row; 0 where it was reachable and is believed by"
-    " documents alone; empty where it is not reachable."
+    "One column for each mode: the messages that performed the row; `?` where some perhaps did; 0 where none did; empty"
+    " where the row is not reachable."
 )
 
 _BOUNDS: Final = ("runs", "messages", "seed", "seconds")
 
 Results = list[dict[str, Any]]
-_Rows = dict[str, dict[str, int]]
+_Rows = dict[str, dict[str, Sequence[int]]]
+"""For each row and mode the messages that performed the row for certain, and those that did perhaps."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -108,14 +110,18 @@ def result_of(report: LiveReport) -> dict[str, Any]:
 
 
 def _rows_of(clients: Iterable[Mapping[str, Any]]) -> dict[str, _Rows]:
-    """For each profile and row the messages that performed the row, by mode; 0 where that is only reachable."""
+    """For each profile the rows that are reachable, with the messages that performed them."""
     found: dict[str, _Rows] = {}
     for client in clients:
-        mode, rows = _mode(client), found.setdefault(client["profile"], {})
-        for row in client["rows"]["reachable"]:
-            its = rows.setdefault(row, {})
-            its[mode] = its.get(mode, 0) + client["rows"]["certain"].get(row, 0)
+        told, rows = client["rows"], found.setdefault(client["profile"], {})
+        for row in told["reachable"]:
+            _add(rows, row, _mode(client), [told["certain"].get(row, 0), told["possible"].get(row, 0)])
     return found
+
+
+def _add(rows: _Rows, row: str, mode: str, counts: Sequence[int]) -> None:
+    its = rows.setdefault(row, {})
+    its[mode] = [known + count for known, count in zip(its.get(mode, (0, 0)), counts, strict=True)]
 
 
 def _mode(client: Mapping[str, Any]) -> str:
@@ -126,12 +132,12 @@ def _mode(client: Mapping[str, Any]) -> str:
 def pages(results: Results) -> Iterator[tuple[str, str]]:
     """Yield the pages, each with its name."""
     yield "README.md", "\n".join(_seen(results)) + "\n"
-    rows: dict[str, _Rows] = defaultdict(lambda: defaultdict(Counter))
+    rows: dict[str, _Rows] = defaultdict(dict)
     for result in results:
         for profile, its in result["rows"].items():
             for row, modes in its.items():
-                for mode, count in modes.items():
-                    rows[profile][row][mode] += count
+                for mode, counts in modes.items():
+                    _add(rows[profile], row, mode, counts)
     yield "coverage.md", "\n".join(_coverage(rows)) + "\n"
     for profile, its in rows.items():
         yield f"{profile}.csv", "\n".join(_table(its)) + "\n"
@@ -233,24 +239,32 @@ def _coverage(rows: Mapping[str, _Rows]) -> Iterator[str]:
     never = sorted(undone(tables.load(), tuple(Outcome), recovers=True))
     yield f"Not counted are rows of what no adapter brings about: {', '.join(never)}."
     yield ""
-    yield "| profile | reachable | performed | share | by mode |"
-    yield "|---|---|---|---|---|"
+    yield "| profile | reachable | performed | perhaps | by documents alone | by mode |"
+    yield "|---|---|---|---|---|---|"
+    left: dict[str, list[str]] = {}
     for profile, its in sorted(rows.items()):
-        done = [row for row, modes in its.items() if any(modes.values())]
-        share = f"{len(done) / len(its):.0%}"
-        yield f"| {profile} | {len(its)} | {len(done)} | {share} | [{profile}.csv]({profile}.csv) |"
+        certain, possible = (
+            {row for row, modes in its.items() if any(count[at] for count in modes.values())} for at in (0, 1)
+        )
+        left[profile] = sorted(its.keys() - possible)
+        shares = (f"{len(some)} ({len(some) / len(its):.0%})" for some in (certain, possible - certain, left[profile]))
+        yield f"| {profile} | {len(its)} | {' | '.join(shares)} | [{profile}.csv]({profile}.csv) |"
     yield ""
     yield _COLUMNS
-    for profile, its in sorted(rows.items()):
+    for profile, its in left.items():
         yield from ("", f"## {profile}", "", "No run performed, so they stand on documents alone:", "")
-        yield from (f"* {row}" for row in sorted(row for row, modes in its.items() if not any(modes.values())))
+        yield from (f"* {row}" for row in its)
 
 
 def _table(rows: _Rows) -> Iterator[str]:
     modes = sorted({mode for its in rows.values() for mode in its})
     yield ",".join(["row", *modes])
     for row, its in sorted(rows.items()):
-        yield ",".join([f'"{row}"', *(str(its[mode]) if mode in its else "" for mode in modes)])
+        yield ",".join([f'"{row}"', *(_cell(*its.get(mode, ())) for mode in modes)])
+
+
+def _cell(certain: int | None = None, possible: int = 0) -> str:
+    return "" if certain is None else str(certain) if certain or not possible else "?"
 
 
 if __name__ == "__main__":

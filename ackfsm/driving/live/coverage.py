@@ -43,9 +43,10 @@ class Covered:
         )
 
     @property
-    def share(self) -> float:
-        """How much of what is reachable was performed for certain."""
-        return len(self.reachable & self.certain.keys()) / len(self.reachable) if self.reachable else 0.0
+    def shares(self) -> tuple[float, float]:
+        """How much of what is reachable was performed for certain, and how much perhaps or for certain."""
+        of = max(1, len(self.reachable))
+        return len(self.reachable & self.certain.keys()) / of, len(self.reachable & self.possible.keys()) / of
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""

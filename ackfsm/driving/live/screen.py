@@ -74,7 +74,7 @@ def _clients(report: LiveReport) -> Iterator[RenderableType]:
             f"{counts[status]} {status}" for status in Status if counts[status] and status is not Status.NOT_CLAIMED
         )
         mode = next(each.claims.modes())
-        rows = "" if covered is None else f"rows {covered.share:4.0%}  "
+        rows = "" if covered is None else "rows {:.0%} to {:.0%}  ".format(*covered.shares)
         yield Text(
             f"  {mode.ack_mode} {mode.consumption}".ljust(40) + f"{rows}{told}",
             style=_STYLE[each.verdict].split()[1],

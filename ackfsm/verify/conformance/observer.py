@@ -13,8 +13,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from ackfsm.verify.context.signs import BOTH, Sign
 __all__ = ["Belief", "Hearing", "Move", "Observer", "States", "TooManyStatesError", "Way"]
 
 Belief: TypeAlias = frozenset[int]
+
+_Kind = TypeVar("_Kind")
 
 
 class Move(NamedTuple):
@@ -106,6 +108,7 @@ class States:
         self._vectors = [self._successors.initial.tobytes()]
         self._numbers = {self._vectors[0]: 0}
         self._after: dict[frozenset[int], dict[int, tuple[int, ...]]] = {}
+        self._kept: dict[type, Any] = {}
         self.believed = 0
         """How many states are kept in the beliefs of all observers."""
 
@@ -140,9 +143,16 @@ class States:
             for state, its in zip(states, enabled.tolist(), strict=True)
         ]
 
-    def machines(self, state: int) -> list[int]:
-        """The numbers of the states of the machines of the network."""
-        found: list[int] = self._rows([state])[0].tolist()
+    def kept(self, kind: type[_Kind], make: Callable[[States], _Kind]) -> _Kind:
+        """Return what is kept of this ``kind`` with the states, as long as they are; made now if there is none."""
+        if kind not in self._kept:
+            self._kept[kind] = make(self)
+        found: _Kind = self._kept[kind]
+        return found
+
+    def machines(self, states: Iterable[int]) -> list[list[int]]:
+        """The numbers of the states of the machines of the network in each of ``states``."""
+        found: list[list[int]] = self._rows(states).tolist()
         return found
 
     def enabled(self, states: Collection[int]) -> frozenset[int]:
@@ -152,7 +162,7 @@ class States:
 
     def is_in(self, state: int, names: Mapping[str, frozenset[str]]) -> bool:
         """Whether some machine is in one of the states that stand under its name."""
-        row = self.machines(state)
+        (row,) = self.machines([state])
         return any(
             instance.fsm.states[number] in names.get(instance.fsm.name, ())
             for instance, number in zip(self.network.instances, row, strict=True)

@@ -12,7 +12,7 @@ import functools
 import itertools
 import operator
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self, TypeAlias, TypeVar
 
@@ -27,7 +27,7 @@ from ackfsm.terms import Configuration
 from ackfsm.verify.conformance.life import Cut, Life, Walk
 from ackfsm.verify.conformance.lives import Lived
 from ackfsm.verify.conformance.messages import Conformance
-from ackfsm.verify.conformance.observer import Move, Observer, TooManyStatesError
+from ackfsm.verify.conformance.observer import Move, Observer, States, TooManyStatesError
 from ackfsm.verify.findings.examine import Asked, KeptOfBoth, outcome_of
 
 __all__ = ["Frame", "Performed", "StepRows", "TableRow", "rows_performed"]
@@ -214,7 +214,6 @@ class _Asker:
 
     def __init__(self, held: Conformance, specification: Specification) -> None:
         self._held, self._specification = held, specification
-        self._rows: dict[int, StepRows] = {}
 
     def asked(self, lived: Lived) -> tuple[list[TableRow], list[TableRow]] | str:
         """Those that all runs take, and those that some takes; or why nothing is certain, a clause."""
@@ -228,10 +227,27 @@ class _Asker:
 
     def _found(self, lived: Lived) -> tuple[list[TableRow], list[TableRow]] | None:
         life, observer = self._held.judge.hearing(lived)
-        network = observer.states.network
-        rows = self._rows.setdefault(id(network), StepRows(self._specification, network))
-        found = _Runs(life, observer, rows).found()
-        return found and (rows.named(found[0]), rows.named(found[1]))
+        steps = observer.states.kept(_RowSteps, lambda states: _RowSteps(states, self._specification))
+        found = _Runs(life, observer, steps).found()
+        return found and (steps.rows.named(found[0]), steps.rows.named(found[1]))
+
+
+class _RowSteps:
+    """The steps of the states of a network, each with the rows that it takes, as bits: found once for all lives."""
+
+    def __init__(self, states: States, specification: Specification) -> None:
+        self._states, self.rows = states, StepRows(specification, states.network)
+        self._known: dict[frozenset[int], dict[int, list[tuple[int, int]]]] = {}
+
+    def of(self, states: Iterable[int], events: frozenset[int]) -> Mapping[int, Sequence[tuple[int, int]]]:
+        """For each of ``states`` the rows and the target of each step by one of ``events``; for others perhaps too."""
+        known = self._known.setdefault(events, {})
+        new = [state for state in states if state not in known]
+        for state, machines, steps in zip(
+            new, self._states.machines(new), self._states.steps(new, events), strict=True
+        ):
+            known[state] = [(self.rows.of(machines, event), target) for event, target in steps]
+        return known
 
 
 # Points of a life: after the signs of a cut, and between the moves that one of the next signs stands for.
@@ -256,11 +272,10 @@ class _Runs:
     Points are in an order; hidden events lead from state to state at one point, and signs to later points.
     """
 
-    def __init__(self, life: Life, observer: Observer, rows: StepRows) -> None:
-        self._life, self._observer, self._rows = life, observer, rows
-        self._walk, self._states = Walk(life, observer), observer.states
-        self._machines: dict[int, list[int]] = {}
-        self._hidden: dict[int, list[tuple[int, int]]] = {}
+    def __init__(self, life: Life, observer: Observer, steps: _RowSteps) -> None:
+        self._life, self._observer, self._steps = life, observer, steps
+        self._walk, self._hidden = Walk(life, observer), steps.of((), observer.hidden)
+        self._ways = [observer.ways(heard.sign) for heard in life.heard]
         self._always: dict[_Point, dict[int, int]] = {}
         self._edges: dict[_Point, dict[int, list[_Edge]]] = {}
         self._nodes = 0
@@ -288,7 +303,7 @@ class _Runs:
 
     def _hear(self, cut: Cut, place: int, always: Mapping[int, int], into: dict[int, int]) -> None:
         """Go from ``cut`` over the sign at ``place``."""
-        for number, way in enumerate(self._observer.ways(self._life.heard[place].sign)):
+        for number, way in enumerate(self._ways[place]):
             point: _Point = (cut,)
             here = always
             moves = way or (Move(frozenset(), Certainty.PERHAPS),)
@@ -302,8 +317,10 @@ class _Runs:
 
     def _move(self, point: _Point, here: Mapping[int, int], after: _Point, entered: dict[int, int], move: Move) -> None:
         edges = self._edges[point]
-        for (state, rows), steps in zip(here.items(), self._states.steps([*here], move.events), strict=True):
-            its = [_Edge(self._rows_of(state, event), after, target) for event, target in steps]
+        found = self._steps.of(here, move.events)
+        for state, rows in here.items():
+            steps = found[state]
+            its = [_Edge(taken, after, target) for taken, target in steps]
             if move.certainty is Certainty.PERHAPS or (move.certainty is Certainty.IF_POSSIBLE and not steps):
                 its.append(_Edge(0, after, state))
             for edge in its:
@@ -314,7 +331,7 @@ class _Runs:
         """``entered`` at ``point``, with all that hidden events lead to."""
         always, front = dict(entered), dict.fromkeys(entered)
         while front:
-            self._find_hidden([state for state in front if state not in self._hidden])
+            self._steps.of(front, self._observer.hidden)
             after: dict[int, None] = {}
             for state in front:
                 for rows, target in self._hidden[state]:
@@ -326,15 +343,6 @@ class _Runs:
         if self._nodes > _MOST_NODES:
             raise TooManyStatesError(f"a message may be in too many states at all times (more than {_MOST_NODES:,})")
         return always
-
-    def _rows_of(self, state: int, event: int) -> int:
-        if state not in self._machines:
-            self._machines[state] = self._states.machines(state)
-        return self._rows.of(self._machines[state], event)
-
-    def _find_hidden(self, states: Sequence[int]) -> None:
-        for state, steps in zip(states, self._states.steps(states, self._observer.hidden), strict=True):
-            self._hidden[state] = [(self._rows_of(state, event), target) for event, target in steps]
 
     def _backward(self, end: _Point, ends: frozenset[int]) -> int:
         """The rows of all steps that lead to one of ``ends``, as bits."""
