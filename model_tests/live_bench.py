@@ -251,9 +251,9 @@ def _coverage(rows: Mapping[str, _Rows]) -> Iterator[str]:
         yield f"| {profile} | {len(its)} | {' | '.join(shares)} | [{profile}.csv]({profile}.csv) |"
     yield ""
     yield _COLUMNS
-    for profile, its in left.items():
+    for profile, own in left.items():
         yield from ("", f"## {profile}", "", "No run performed, so they stand on documents alone:", "")
-        yield from (f"* {row}" for row in its)
+        yield from (f"* {row}" for row in own)
 
 
 def _table(rows: _Rows) -> Iterator[str]:
