@@ -92,6 +92,15 @@ def test_programs_of_a_tour_are_led_by_the_fault_that_strikes_in_them() -> None:
     assert all(rows for its in programs.values() for rows in its.values())
 
 
+@pytest.mark.parametrize("resends", [True, False])
+def test_an_application_does_not_send_again_what_its_library_does(*, resends: bool) -> None:
+    configuration = shipped().configure("qpid", {"resend_in_doubt": True})
+    programs = led(tour(shipped(), configuration, faults=[Fault.PRODUCER_LINK_LOSS]).programs, resends=resends).values()
+    acts = [step for its in programs for program in its for step in program.steps if isinstance(step, Act)]
+    assert any(each.during is Fault.PRODUCER_LINK_LOSS for each in acts)
+    assert ("resend" in {each.event for each in acts}) is not resends
+
+
 @pytest.mark.parametrize(("outcomes", "recovers"), [((), True), (("released", "rejected"), False)])
 def test_a_tour_has_what_the_client_can_bring_about_alone(outcomes: tuple[str, ...], *, recovers: bool) -> None:
     without = undone(shipped(), outcomes, recovers=recovers)

@@ -70,5 +70,16 @@ def test_every_history_is_expected_to_be_something(kind: str) -> None:
     assert {path.name for path in (CASES / kind).glob("*.jsonl")} == _expected(kind).keys()
 
 
+def test_where_a_rollback_gives_back_a_later_commit_excuses_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header, *lines = (CASES / "live" / "rabbitmq-stomp-kept-through-a-rollback.jsonl").read_text("utf-8").splitlines()
+    config = {"profile": "jms", "ack_mode": "SESSION_TRANSACTED", "consumption": "listener"}
+    path = tmp_path / "h.jsonl"
+    path.write_text("\n".join([json.dumps({**json.loads(header), "config": config}), *lines]), encoding="utf-8")
+    assert main(["verify", "--json", str(path)]) == 1
+    assert set(json.loads(capsys.readouterr().out)["anomalies"]["unprocessed"]["messages"]) == {"m1"}
+
+
 def test_what_is_not_judged_so_yet_is_a_case() -> None:
     assert NOT_YET.keys() <= {name for kind in KINDS for name in _expected(kind)}

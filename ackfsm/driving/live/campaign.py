@@ -230,7 +230,7 @@ class _Driven:
     ) -> None:
         """To the rows of the profile that are ``performed`` those are added that are here."""
         mode = next(claims.modes())
-        self._claims, self._nemesis = claims, driver.nemesis
+        self._claims, self._nemesis, self._resends = claims, driver.nemesis, broker.resends(driver.protocol)
         self._place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
         self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
         specification = self._adapter.specification
@@ -258,7 +258,7 @@ class _Driven:
     def _report(
         self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
     ) -> Report:
-        programs = {each: led(its.programs) for each, its in self._tours.items()}
+        programs = {each: led(its.programs, resends=self._resends) for each, its in self._tours.items()}
         try:
             return conform(
                 self._adapter,

@@ -47,16 +47,20 @@ def undone(specification: Specification, outcomes: Collection[str], *, recovers:
     return frozenset(optional - ACTS.keys() - _UNPERFORMED | unstated)
 
 
-def led(programs: Iterable[Program]) -> Mapping[Fault | None, Mapping[conform.Program, frozenset[TableRow]]]:
+def led(
+    programs: Iterable[Program], *, resends: bool = False
+) -> Mapping[Fault | None, Mapping[conform.Program, frozenset[TableRow]]]:
     """Return the ``programs`` of a tour by the fault that strikes in them, each with the rows that it is for.
 
     Left out are those in which more than one kind of fault strikes, or something happens that no application or nemesis
-    brings about (a lease that ends).
+    brings about (a lease that ends).  Where the library itself ``resends`` what is in doubt the application does not:
+    the model has two copies of a message, and that would be a third.
     """
+    unperformed = _UNPERFORMED | {Event.RESEND} if resends else _UNPERFORMED
     found: dict[Fault | None, dict[conform.Program, frozenset[TableRow]]] = {}
     for program in programs:
         struck = {Fault(step.event) for step in program.steps if step.event in set(Fault)}
-        acts = tuple(_acts(program)) if len(struck) <= 1 else ()
+        acts = tuple(_acts(program, unperformed)) if len(struck) <= 1 else ()
         if None not in acts and any(act is not None and act.event in _SENDS for act in acts):
             whole = conform.Program(tuple(act for act in acts if act is not None))
             rows = found.setdefault(next(iter(struck), None), {})
@@ -64,13 +68,13 @@ def led(programs: Iterable[Program]) -> Mapping[Fault | None, Mapping[conform.Pr
     return found
 
 
-def _acts(program: Program) -> Iterator[Act | None]:
+def _acts(program: Program, unperformed: Collection[str]) -> Iterator[Act | None]:
     """Yield the acts of a program, ``None`` for one that there is not."""
     last: Act | None = None
     for number, step in enumerate(program.steps):
-        act = _act(step)
+        act = None if step.event in unperformed else _act(step)
         if act is None:
-            if _matters(step):
+            if step.event not in unperformed and _matters(step):
                 yield None
             elif step.kind is StepKind.HEARD:  # the call that is answered is over
                 if last is not None:
@@ -102,6 +106,5 @@ def _is_done(step: Step) -> bool:
 
 def _matters(step: Step) -> bool:
     """Whether a step without an act of ours changes what the run is."""
-    if step.kind is StepKind.ACT:
-        return step.event not in _UNPERFORMED
-    return step.kind is StepKind.HEARD and (not step.line or step.event in _UNCAUSED)
+    heard = step.kind is StepKind.HEARD and (not step.line or step.event in _UNCAUSED)
+    return heard or step.kind is StepKind.ACT

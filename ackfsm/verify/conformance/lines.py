@@ -64,9 +64,12 @@ class Visits:
 class Lines:
     """The tokens and moments that the rows of a history tell of its messages."""
 
-    def __init__(self, events: Index, skew: int, signs: Signs, *, recovers: bool = False) -> None:
-        """``recovers`` says that the library recovers a session whose listener has thrown."""
-        self.events, self.signs = events, signs
+    def __init__(self, events: Index, skew: int, signs: Signs, *, recovers: bool = False, keeps: bool = False) -> None:
+        """``recovers`` says that the library recovers a session whose listener has thrown.
+
+        ``keeps`` says that a session keeps what its transaction is rolled back with.
+        """
+        self.events, self.signs, self._keeps = events, signs, keeps
         placed_ones = placed(events, skew, signs)
         self._of_failures = _with_failures(events, signs, *placed_ones)
         self.circumstances, self.moments = self._of_failures if recovers else placed_ones
@@ -257,7 +260,21 @@ class Lines:
     def _in_transactions(self, code: int, row: SignRow, rows: Ints) -> Tokens:
         of_consumers = row.side is Side.CONSUMER
         members = self.deliveries if of_consumers else self.events.sends
-        return self._covered(code, members, self.events.until(members, transaction=rows), of_consumers=of_consumers)
+        own = self._covered(code, members, self.events.until(members, transaction=rows), of_consumers=of_consumers)
+        if not of_consumers or not self._keeps:
+            return own
+        return Tokens.joined([own, self._in_later_transactions(code, rows)])
+
+    def _in_later_transactions(self, code: int, rows: Ints) -> Tokens:
+        """The next transaction of a session may have what it kept of one that was rolled back (RMQ-XML)."""
+        events = self.events
+        undone = events.transaction[events.places(Event.ROLLBACK, Event.ROLLED_BACK)]
+        later = events.until(self.deliveries, session=rows)
+        its = events.transaction[self.deliveries]
+        held = (later < events.next_delivery) & np.isin(its, undone) & (its != ABSENT)
+        held[held] &= events.transaction[later[held]] != its[held]
+        found = self._covered(code, self.deliveries, np.where(held, later, NEVER))
+        return dataclasses.replace(found, certainty=np.full_like(found.certainty, Certainty.PERHAPS))
 
     def _in_sessions(self, code: int, _: SignRow, rows: Ints) -> Tokens:
         return self._covered(code, self.deliveries, self.events.until(self.deliveries, session=rows))

@@ -162,15 +162,17 @@ class Recorded:
         *,
         names_all: bool = False,
         recovers: bool = False,
+        keeps: bool = False,
     ) -> Recorded:
         """Return the records of all messages; ``silent`` processes never write ``processed``, ``skew`` is in ns.
 
-        ``recovers`` says that the library recovers a session whose listener has thrown.
+        ``recovers`` says that the library recovers a session whose listener has thrown, ``keeps`` that a session keeps
+        what its transaction is rolled back with.
 
         With ``names_all`` each consumer of a message's queue is one of its own in the message's life, if it befell
         something, although it was never handed the message; without, these are all one (:data:`OTHERS`).
         """
-        lines = Lines(events, skew, signs, recovers=recovers)
+        lines = Lines(events, skew, signs, recovers=recovers, keeps=keeps)
         tokens = lines.of_messages()
         facts = _facts(events, tokens, silent, signs)
         facts[lines.may_be_shared()[lines.queues]] |= int(Facts.MAY_BE_SHARED)

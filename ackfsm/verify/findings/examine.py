@@ -478,7 +478,15 @@ def _conformance(this: _Examination, configuration: Configuration) -> Conformanc
     all_count = configuration.destination is Destination.NON_DURABLE_SUBSCRIPTION
     recovers = configuration.listener_exception is ListenerException.RECOVER
     signs = Signs.of(this.specification, configuration)
-    recorded = Recorded.of_messages(this.events, silent, whole.skew, signs, names_all=all_count, recovers=recovers)
+    recorded = Recorded.of_messages(
+        this.events,
+        silent,
+        whole.skew,
+        signs,
+        names_all=all_count,
+        recovers=recovers,
+        keeps=not configuration.rollback_requeues,
+    )
     recorded = recorded.only(this.share.messages)
     return conformance(recorded, Judge(this.specification, configuration, this.events, whole.asked.kept[0]))
 

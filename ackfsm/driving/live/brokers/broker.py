@@ -210,6 +210,10 @@ class LiveBroker(abc.ABC):
             given["max_delivery_attempts"] = int(words[limit]) + more
         return {**self.SEEN.get(protocol, _NOTHING), **specification.given(self.profile, given)}
 
+    def resends(self, protocol: str) -> bool:
+        """Whether the library of that protocol sends again by itself what it has told to be in doubt."""
+        return bool(self.SEEN.get(protocol, _NOTHING).get("resend_in_doubt"))
+
     def _of_kind(self, kind: str) -> Mapping[str, str]:
         """The vendor's settings that are a kind of queue."""
         del kind
