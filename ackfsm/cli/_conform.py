@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -101,14 +102,18 @@ def seconds(text: str) -> float:
 _Word = TypeVar("_Word", bound=StrEnum)
 
 
-def words(option: str, kind: type[_Word], values: list[str]) -> list[_Word]:
-    """Return the members of ``kind`` that an option names.  Raises :class:`InputError` for a word that is none."""
+def words(option: str, kind: type[_Word], values: Iterable[str], others: Iterable[str] = ()) -> list[_Word]:
+    """Return the members of ``kind`` that an option names, without the ``others`` that it takes too.
+
+    Raises :class:`InputError` for a word that is none.
+    """
+    known = [*kind, *others]
     for value in values:
-        if value not in set(kind):
+        if value not in known:
             raise InputError(
-                f"{option}: there is no {quoted(value)}{meant(value, kind)}; it is one of {', '.join(kind)}"
+                f"{option}: there is no {quoted(value)}{meant(value, known)}; it is one of {', '.join(known)}"
             )
-    return [kind(value) for value in values]
+    return [kind(value) for value in values if value in set(kind)]
 
 
 def limits_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -121,11 +126,11 @@ def modes_of(arguments: argparse.Namespace) -> list[AckMode] | None:
     return None if arguments.ack_mode is None else words("--ack-mode", AckMode, arguments.ack_mode)
 
 
-def faults_of(arguments: argparse.Namespace) -> list[Fault | None] | None:
-    """Return the faults that are asked for, ``None`` among them for none, ``None`` for all."""
+def faults_of(arguments: argparse.Namespace, others: Iterable[str] = ()) -> list[Fault | None] | None:
+    """Return the faults that are asked for, ``None`` among them for none, ``None`` for all, without the ``others``."""
     if arguments.fault is None:
         return None
-    named = words("--fault", Fault, [name for name in arguments.fault if name != _NONE])
+    named = words("--fault", Fault, arguments.fault, (_NONE, *others))
     return [*([None] if _NONE in arguments.fault else []), *named]
 
 

@@ -87,9 +87,6 @@ def _live(arguments: argparse.Namespace) -> int:
     from ackfsm.driving.live.nemeses import NEMESES
     from ackfsm.driving.live.screen import live_screen
 
-    nemeses = [name for name in arguments.fault or () if name in NEMESES]
-    if nemeses:
-        arguments.fault = [name for name in arguments.fault if name not in NEMESES]
     if arguments.output.exists():
         raise InputError(f"{quoted(str(arguments.output))} is there already; name another folder with --output")
     load = _load(arguments)
@@ -106,8 +103,8 @@ def _live(arguments: argparse.Namespace) -> int:
             if arguments.consumption is None
             else words("--consumption", Consumption, arguments.consumption),
             delivery_modes=words("--delivery-mode", DeliveryMode, arguments.delivery_mode or ["PERSISTENT"]),
-            faults=faults_of(arguments),
-            nemeses=nemeses,
+            faults=faults_of(arguments, NEMESES),
+            nemeses=[name for name in arguments.fault or () if name in NEMESES],
             limits=Limits(**limits_of(arguments), seconds=arguments.seconds),
             load=load,
             progress=lambda _, done, of: progress("clients and modes", done, of),

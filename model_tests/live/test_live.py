@@ -118,6 +118,7 @@ def test_a_tour_has_what_the_client_can_bring_about_alone(outcomes: tuple[str, .
     [
         (["rabbit"], "did you mean rabbitmq"),
         (["rabbitmq", "--client", "pica"], "did you mean pika"),
+        (["rabbitmq", "--fault", "pauze"], "did you mean pause"),
         (["rabbitmq", "--set", "x"], "say KEY=VALUE"),
         (["rabbitmq", "--set", "x=1"], "set one of x-queue-type"),
     ],
