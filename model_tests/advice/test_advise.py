@@ -21,7 +21,7 @@ from ackfsm.surveys.advice import AnswerCache, Candidate, Request
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, InputError, SpecError
 from model_tests.support.tables import copy_of_spec, replace, shipped
-from model_tests.support.whole import few
+from model_tests.support.whole import WHOLE, few
 
 NETWORK = Workload(rtt=Fraction(2, 1000), bandwidth=Fraction(10**9), bandwidth_back=Fraction(10**9), message_size=4096)
 FEW = {
@@ -167,7 +167,8 @@ def test_none_is_an_answer_with_the_least_that_has_to_be_given_up(cache: AnswerC
 
 
 def test_a_search_that_meets_its_bound_proves_nothing(tmp_path: Path) -> None:
-    request = _request("no-loss,order", bounds=ANY_FAULT, max_states=200, rate=Fraction(400), settings=_NARROW)
+    settings = _NARROW if WHOLE else {**_NARROW, "send_mode": "blocking", "resend_in_doubt": False}
+    request = _request("no-loss,order", bounds=ANY_FAULT, max_states=200, rate=Fraction(400), settings=settings)
     found = advice.advise(shipped(), request, cache=AnswerCache(shipped(), tmp_path / "a.sqlite"))
     assert not found.proposals
     assert found.undecided

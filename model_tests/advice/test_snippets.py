@@ -30,6 +30,7 @@ from ackfsm.terms import Configuration, InputError, Profile, SpecError
 from model_tests.support.brokers import had
 from model_tests.support.places import SPEC
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
+from model_tests.support.whole import before_a_release, few
 
 _NUMBERS: dict[str, list[Any]] = {
     "publish_window": [None, 0, 1, 50, 255, 2147483647],
@@ -83,7 +84,7 @@ def everything(profile: str, directory: Path | None = None) -> Iterator[tuple[Co
 # (a) Nothing is left out.
 
 
-@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("profile", few([*Profile], 3))
 def test_every_setting_that_is_not_the_default_is_named(profile: Profile) -> None:
     for configuration, snippets in shipped_snippets(profile):
         named = {key for snippet in snippets for key in snippet.sets}
@@ -393,6 +394,7 @@ abstract class Snippets {{
 """
 
 
+@before_a_release
 @pytest.mark.slow
 def test_javac_takes_what_is_for_artemis_and_qpid_jms(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("java")

@@ -15,6 +15,7 @@ from ackfsm.terms import Configuration
 from model_tests import certified_matrix
 from model_tests.any_number import configurations_of_matrix
 from model_tests.support.checker.certified import sealed
+from model_tests.support.whole import few
 
 
 def small(specification: Specification) -> list[Configuration]:
@@ -29,7 +30,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
     return certified_matrix.main()
 
 
-@pytest.mark.parametrize("sent", ["once", "twice"])
+@pytest.mark.parametrize("sent", few(["once", "twice"], 1))
 def test_drawn_systems_have_certificates_of_all_that_is_proved(
     sent: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,7 +21,7 @@ from ackfsm.support.numba_cache import CacheWarning, cache_of, compiled
 from model_tests.support.commands import AS_PROMISED, ended, environment
 from model_tests.support.places import SPEC
 from model_tests.support.tables import to_be_changed
-from model_tests.support.whole import WHOLE
+from model_tests.support.whole import WHOLE, before_a_release
 
 TOY = """
 def add(a, b):
@@ -202,7 +202,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.skipif(not WHOLE, reason="compiles all in each of two workers: make whole")
+@before_a_release
 def test_workers_do_not_say_it_again(elsewhere: tuple[Path, dict[str, str]], tmp_path: Path) -> None:
     copy, env = elsewhere
     program = tmp_path / "program.py"

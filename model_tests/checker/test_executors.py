@@ -12,6 +12,7 @@ from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose
 from ackfsm.tables import RowKind
 from ackfsm.terms import Configuration
 from model_tests.support.tables import bounds, configurations, shipped, unpacked
+from model_tests.support.whole import WHOLE
 
 
 class _Interpreter:
@@ -92,4 +93,4 @@ class _Executors(RuleBasedStateMachine):
 
 
 TestExecutors = _Executors.TestCase
-TestExecutors.settings = settings(max_examples=40, stateful_step_count=30)
+TestExecutors.settings = settings(max_examples=40 if WHOLE else 14, stateful_step_count=30)

@@ -33,7 +33,7 @@ from model_tests.support.tables import (
     shipped,
     unpacked,
 )
-from model_tests.support.whole import few
+from model_tests.support.whole import WHOLE, few
 
 EVERY = frozenset(Fault)
 TUNING = "ackfsm.checking.explore.search.search.DEFAULT_TUNING"
@@ -70,13 +70,13 @@ def agree(network: Network) -> None:
 # against a plain search
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 if WHOLE else 50)
 @given(networks())
 def test_random_systems_are_searched_to_the_end(network: Network) -> None:
     agree(network)
 
 
-@settings(max_examples=12)
+@settings(max_examples=12 if WHOLE else 4)
 @given(configurations(), bounds(messages=1, budgets=(0, 1)))
 def test_random_configurations_are_searched_to_the_end(configuration: Configuration, limits: Bounds) -> None:
     agree(compose(shipped(), configuration, limits))
@@ -151,7 +151,7 @@ def test_a_large_space_is_compiled_and_a_small_one_is_not(monkeypatch: pytest.Mo
     assert explore.explore(system()).compiled, "it is loaded by now"
 
 
-@settings(max_examples=30)
+@settings(max_examples=30 if WHOLE else 10)
 @given(networks())
 def test_compiled_code_searches_random_systems_to_the_end(network: Network) -> None:
     expected = breadth_first(network)
@@ -207,7 +207,7 @@ def test_the_room_grows_with_the_space(limit: int, monkeypatch: pytest.MonkeyPat
     assert progress[-1] == found.states
 
 
-@settings(max_examples=25)
+@settings(max_examples=25 if WHOLE else 8)
 @given(st.integers(1, 1200))
 def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int) -> None:
     network = system(ack_mode="PRE_ACKNOWLEDGE", block_on_acknowledge=False)
@@ -318,7 +318,7 @@ VIOLENT: dict[str, dict[str, Any]] = {
 """Systems that together reach every anomaly that one message can have."""
 
 
-@pytest.mark.parametrize("name", few([*VIOLENT], 4))
+@pytest.mark.parametrize("name", few([*VIOLENT], 2))
 def test_a_witness_can_be_performed_and_is_a_shortest_one(name: str) -> None:
     network = system(**VIOLENT[name])
     found, expected = explore.explore(network), breadth_first(network)

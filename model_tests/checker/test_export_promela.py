@@ -27,7 +27,7 @@ from model_tests.support.checker.exported import (
 )
 from model_tests.support.tables import shipped
 from model_tests.support.tools import missing
-from model_tests.support.whole import WHOLE
+from model_tests.support.whole import before_a_release
 
 SYSTEMS = searched_by("Spin")
 
@@ -104,7 +104,7 @@ def test_the_systems_cover_every_mode_profile_and_fault() -> None:
     assert {one.max_faults for one in bounds} >= {0, 1, 2, None}
 
 
-@pytest.mark.skipif(not WHOLE, reason="all systems are searched before a release: make whole")
+@before_a_release
 def test_the_few_that_the_suite_takes_have_what_all_have() -> None:
     few, every = (frozenset[tuple[str, ...]]().union(*map(shapes, numbers)) for numbers in (COVERING, ALL))
     assert few == every

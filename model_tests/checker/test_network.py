@@ -20,6 +20,7 @@ from ackfsm.checking.network import Bounds, Index, Network, Place, compose, conc
 from ackfsm.tables import EventRef, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Destination, Fault, InputError
 from model_tests.support.tables import bounds, configurations, networks, shipped, small_spec, unpacked
+from model_tests.support.whole import WHOLE
 
 
 def small(folder: Path, machines: str, events: str, limits: Bounds | None = None, **chosen: object) -> Network:
@@ -352,7 +353,7 @@ def test_the_machines_of_the_system_come_first_and_the_properties_after_them() -
     assert {i.fsm.name for i in network.instances if i.anomaly is None} == set(specification.machines)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30 if WHOLE else 10)
 @given(configurations(), bounds())
 def test_the_faults_of_a_check_are_those_that_it_names(configuration: Configuration, limits: Bounds) -> None:
     network = compose(shipped(), configuration, limits)
@@ -617,7 +618,7 @@ def stands(relation: str, mine: Place, its: Place, *, one_session: bool) -> bool
     return relation in {"other", *({"earlier"} if first[1] < first[0] else {"later", "later_here"})}
 
 
-@settings(max_examples=30)
+@settings(max_examples=30 if WHOLE else 10)
 @given(
     configurations(),
     bounds(),

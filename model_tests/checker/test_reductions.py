@@ -26,6 +26,7 @@ from ackfsm.terms import Anomaly, Fault, InputError
 from model_tests.reductions import PARTIAL_ORDER, cells, compared
 from model_tests.support.checker.plain_search import breadth_first, rests
 from model_tests.support.tables import networks, row, shipped, unpacked
+from model_tests.support.whole import WHOLE
 
 TUNING = "ackfsm.checking.explore.search.search.DEFAULT_TUNING"
 NUMBA = "ackfsm.checking.explore.search.search._numba_is_there"
@@ -92,7 +93,7 @@ def _resting(network: Network, states: Collection[tuple[str, ...]]) -> set[tuple
 # random systems
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 if WHOLE else 50)
 @given(networks())
 def test_random_systems_show_the_same_in_some_of_their_states(network: Network) -> None:
     _agree(network)

@@ -21,6 +21,7 @@ from model_tests.support.checker.drawn_networks import Shape, drawn
 from model_tests.support.checker.explorer_bugs import BUGS, Bug
 from model_tests.support.checker.plain_search import breadth_first
 from model_tests.support.tables import shipped
+from model_tests.support.whole import WHOLE, few
 
 shapes = st.builds(
     Shape,
@@ -39,7 +40,7 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=40 if WHOLE else 13)
 @given(shapes)
 def test_a_network_of_any_shape_is_searched_to_the_end_in_every_way(shape: Shape) -> None:
     one = compared(shape, 120, some=4)
@@ -48,8 +49,8 @@ def test_a_network_of_any_shape_is_searched_to_the_end_in_every_way(shape: Shape
 
 def test_drawn_networks_have_every_shape_and_are_searched_to_the_end_in_every_way() -> None:
     """By the thousand: ``make searches``."""
-    tally = Tally()
-    for seed in range(90):
+    tally, part = Tally(), 1 if WHOLE else 3
+    for seed in range(90 // part):
         one = compared(drawn(seed), 120, some=4)
         assert one.differences == (), seed
         tally += one.tally
@@ -70,7 +71,7 @@ def test_drawn_networks_have_every_shape_and_are_searched_to_the_end_in_every_wa
         "networks with several watchers": 40,
         "networks with hundreds of local states": 20,
     }
-    assert {what: (tally[what], count) for what, count in least.items() if tally[what] < count} == {}
+    assert {what: (tally[what], count) for what, count in least.items() if tally[what] < count // part} == {}
 
 
 def _plain(way: Way) -> bool:
@@ -81,7 +82,7 @@ def _divided(way: Way) -> bool:
     return way.compiled and way.tuning.one_shard_states < 100
 
 
-@pytest.mark.parametrize("bug", BUGS, ids=str)
+@pytest.mark.parametrize("bug", few(BUGS, 8), ids=str)
 def test_a_bug_in_the_explorer_is_noticed(bug: Bug) -> None:
     wanted = _divided if bug.divided else _plain
     assert compared(drawn(bug.seed), 300, only=wanted).differences == ()
@@ -173,7 +174,9 @@ def test_a_search_that_was_stopped_claims_nothing_and_is_not_looked_at(monkeypat
 # what was wrong once
 
 
-@pytest.mark.parametrize(("messages", "states", "transitions"), [(14, 698, 816), (15, 708, 827), (19, 714, 833)])
+@pytest.mark.parametrize(
+    ("messages", "states", "transitions"), few([(14, 698, 816), (15, 708, 827), (19, 714, 833)], 1)
+)
 @pytest.mark.parametrize("plain_states", [None, 1], ids=["plain", "compiled"])
 def test_a_search_of_many_components_finds_all_states(
     messages: int, states: int, transitions: int, plain_states: int | None, monkeypatch: pytest.MonkeyPatch
@@ -201,7 +204,7 @@ def test_a_search_of_many_components_finds_all_states(
         pytest.param(5, frozenset(Fault), {"recover"}, {"resend_in_doubt": True}, id="two copies of five"),
         *(
             pytest.param(messages, frozenset({Fault.BROKER_CRASH}), set(), {}, id=f"{messages} messages")
-            for messages in (15, 18, 20, 27)
+            for messages in few([15, 18, 20, 27], 1)
         ),
     ],
 )

@@ -14,6 +14,7 @@ from ackfsm.checking.explore import Exploration, SearchOptions, SlicedNetwork, S
 from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Configuration, Fault
 from model_tests.support.tables import bounds, configurations, networks, shipped
+from model_tests.support.whole import WHOLE
 
 
 def _whole(network: Network) -> SlicedNetwork:
@@ -34,7 +35,7 @@ def test_a_random_system_reduced_has_the_same_states_transitions_and_witnesses(n
     assert _searched(_whole(network)) == _plainly(network)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25 if WHOLE else 8)
 @given(configurations(), bounds(messages=1, budgets=(0, 1)))
 def test_a_system_of_the_tables_reduced_has_the_same_states_transitions_and_witnesses(
     configuration: Configuration, bound: Bounds
@@ -64,7 +65,7 @@ def test_without_numba_a_search_that_wants_compiled_code_is_plain(monkeypatch: p
     assert found == expected
 
 
-@settings(max_examples=25)
+@settings(max_examples=25 if WHOLE else 8)
 @given(configurations(), st.frozensets(st.sampled_from(Fault), max_size=2), st.sampled_from([1, 2]))
 def test_faults_taken_away_are_faults_that_were_never_there(
     configuration: Configuration, faults: frozenset[Fault], budget: int
@@ -77,7 +78,7 @@ def test_faults_taken_away_are_faults_that_were_never_there(
     )
 
 
-@settings(max_examples=40)
+@settings(max_examples=40 if WHOLE else 13)
 @given(networks(), st.randoms(use_true_random=False))
 def test_names_of_machines_and_states_do_not_matter(network: Network, draw: random.Random) -> None:
     renamed = dataclasses.replace(network, instances=tuple(_renamed(i, draw) for i in network.instances))

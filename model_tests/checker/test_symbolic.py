@@ -22,7 +22,7 @@ from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import DefectError, Fault, InputError
 from model_tests.support.checker.plain_search import breadth_first, rests, shows
 from model_tests.support.tables import bounds, configurations, networks, row, shipped
-from model_tests.support.whole import few
+from model_tests.support.whole import WHOLE, few
 
 EVERY = frozenset(Fault)
 PLAIN = SymbolicOptions(witnesses=True, compiled=False)
@@ -64,13 +64,13 @@ def agree_with_plain(network: Network, options: SymbolicOptions) -> None:
 # against others
 
 
-@settings(max_examples=100)
+@settings(max_examples=100 if WHOLE else 33)
 @given(networks())
 def test_random_systems_in_plain_python(network: Network) -> None:
     agree_with_plain(network, PLAIN)
 
 
-@settings(max_examples=15)
+@settings(max_examples=15 if WHOLE else 5)
 @given(networks())
 def test_random_systems_compiled(network: Network) -> None:
     agree_with_plain(network, COMPILED)
@@ -87,7 +87,7 @@ def test_one_message_of_every_profile(profile: str) -> None:
     agree(system(profile))
 
 
-@pytest.mark.parametrize("profile", few(sorted(shipped().profiles), 4))
+@pytest.mark.parametrize("profile", few(sorted(shipped().profiles), 2))
 def test_one_message_of_every_profile_with_any_faults(profile: str) -> None:
     agree(system(profile, max_faults=None), SymbolicOptions())
 

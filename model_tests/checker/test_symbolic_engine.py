@@ -24,6 +24,7 @@ from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Anomaly, DefectError, Fault
 from model_tests.support.checker.plain_search import breadth_first, rests, shows
 from model_tests.support.tables import shipped
+from model_tests.support.whole import before_a_release
 
 CLIENT = {"ack_mode": "CLIENT_ACKNOWLEDGE"}
 
@@ -111,6 +112,7 @@ def test_where_diagrams_do_not_get_to_the_end_the_search_state_by_state_does(mon
     assert explore_with_diagrams(network).complete, "all states were near"
 
 
+@before_a_release
 def test_a_space_that_is_too_large_for_single_states_is_decided() -> None:
     """A minute's work state by state."""
     network = system(chosen={"block_on_acknowledge": False}, messages=6)

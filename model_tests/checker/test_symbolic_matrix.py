@@ -37,7 +37,7 @@ def test_two_messages(profile: str) -> None:
     assert difference(network) is None, str(cell)
 
 
-@pytest.mark.parametrize("name", few(SMALL, 2))
+@pytest.mark.parametrize("name", few(SMALL, 1))
 def test_systems_of_the_benchmark(name: str) -> None:
     assert difference(benchmark_systems()[name]) is None
 

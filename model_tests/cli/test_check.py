@@ -110,7 +110,7 @@ def test_the_keys_of_the_json_are_those_of_the_contract(ackfsm: _Ackfsm) -> None
 
 @pytest.mark.parametrize(
     "line",
-    few(["", "--set journal_sync_non_transactional=false", "--set ack_mode=CLIENT_ACKNOWLEDGE --only unprocessed"], 2),
+    few(["", "--set journal_sync_non_transactional=false", "--set ack_mode=CLIENT_ACKNOWLEDGE --only unprocessed"], 1),
 )
 def test_the_symbolic_engine_answers_as_the_local_one_does(ackfsm: _Ackfsm, line: str) -> None:
     local, symbolic = (ackfsm(f"check --json {line} --engine {engine}") for engine in ("local", "symbolic"))

@@ -87,8 +87,8 @@ LOST: dict[str, Callable[[], None]] = {"closed": _closed, "full": _full, "unread
 
 
 FEW = ("check", "draw", "systems", "verify", "help")
-LOSING = [("full", name) for name in few([*COMMANDS], 8)] + [
-    (output, name) for output in ("closed", "unread") for name in FEW
+LOSING = [("full", name) for name in few([*COMMANDS], 5)] + [
+    (output, name) for output in ("closed", "unread") for name in few(FEW, 2)
 ]
 ENCODED = [("ascii", name) for name in (COMMANDS if WHOLE else ("explain", *FEW[:1]))] + [("latin-1", "explain")]
 CASES = [*LOSING, *ENCODED]
@@ -499,7 +499,7 @@ def test_others_files_among_the_pages_are_left_alone(tmp_path: Path, monkeypatch
         ("--profile ems --profile jms", "--profile is given more than once; give it once"),
     ],
 )
-@pytest.mark.parametrize("command", ["check", "explain", "matrix", "draw", "export", "verify {history}"])
+@pytest.mark.parametrize("command", few(["check", "explain", "matrix", "draw", "export", "verify {history}"], 2))
 def test_settings_that_are_said_twice_are_refused(
     command: str, line: str, sentence: str, places: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -577,7 +577,7 @@ KILLED = {
 """Commands whose work is done in processes, and the task in which one of these is killed."""
 
 
-@pytest.mark.parametrize("line", KILLED)
+@pytest.mark.parametrize("line", few([*KILLED], 2))
 def test_a_worker_that_is_killed_is_one_sentence(
     line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,7 +111,7 @@ def _verify(file: Path, capsys: pytest.CaptureFixture[str], *options: str) -> st
 FIELDS = ("message", "queue", "process", "session", "transaction", "error")
 
 
-@pytest.mark.parametrize(("field", "name"), few(in_turn(FIELDS, list(HOSTILE), 2), 10))
+@pytest.mark.parametrize(("field", "name"), few(in_turn(FIELDS, list(HOSTILE), 2), 5))
 def test_no_name_in_a_history_reaches_the_screen_raw(
     field: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,10 +151,11 @@ def test_without_a_trick_an_id_looks_as_it_is(tmp_path: Path, capsys: pytest.Cap
     assert "loss of 2 messages ('m1', 'm2')" in " ".join(said.split())
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("kind", few([*HOSTILE], 6))
 def test_no_name_of_a_process_whose_clock_differs_reaches_the_screen_raw(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    text = HOSTILE[kind]
     lines = [line | {"process": text} if line.get("process") == "c" else line for line in _history()]
     file = _file(tmp_path, lines)
     for options in ([], ["--skew", "10us", "--never", "loss,unprocessed,phantom"]):
@@ -166,7 +167,7 @@ def test_no_name_of_a_process_whose_clock_differs_reaches_the_screen_raw(
 WORDS = ("event", "fault", "scope", "delivery_mode")
 
 
-@pytest.mark.parametrize(("field", "name"), in_turn(WORDS, list(HOSTILE), 1))
+@pytest.mark.parametrize(("field", "name"), few(in_turn(WORDS, list(HOSTILE), 1), 6))
 def test_no_word_that_the_format_does_not_know_reaches_the_screen_raw(
     field: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -178,10 +179,11 @@ def test_no_word_that_the_format_does_not_know_reaches_the_screen_raw(
     assert "could not be read" in said
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("kind", few([*HOSTILE], 6))
 def test_no_setting_of_a_header_reaches_the_screen_raw(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    text = HOSTILE[kind]
     for config in (
         {**CONFIG, text: 1},
         {**CONFIG, "ack_mode": text},
@@ -195,10 +197,11 @@ def test_no_setting_of_a_header_reaches_the_screen_raw(
         assert "correct the header" in said or "its header: profile cannot be" in said
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("kind", few([*HOSTILE], 6))
 def test_no_version_or_note_of_a_header_reaches_the_screen_raw(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    text = HOSTILE[kind]
     header, *events = _history()
     said = _verify(_file(tmp_path, [header | {"note": text}, *events]), capsys)
     _assert_harmless(said)

@@ -19,6 +19,7 @@ from ackfsm.tables.lookup import Lookup
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Verdict, key_type
 from model_tests.support.places import DATA, PROJECT, SPEC
 from model_tests.support.tables import shipped
+from model_tests.support.whole import few
 
 NIGHT = str(DATA / "last-night.jsonl")
 TOY = f"-- python {PROJECT / 'docs' / 'examples' / 'twenty_lines.py'}"
@@ -82,7 +83,7 @@ def _term(text: str) -> Iterator[str]:
 _OWN = frozenset({"producer-1", "consumer-1", "consumer-2", "nemesis", "twenty lines"})
 
 
-@pytest.mark.parametrize("line", SCREENS)
+@pytest.mark.parametrize("line", few(SCREENS, 4))
 def test_what_a_screen_prints_in_bold_is_explained(  # noqa: PLR0913, PLR0917 - fixtures
     line: str,
     journal: Path,

@@ -29,6 +29,7 @@ from ackfsm.tables import Fsm, Lane, Monitor, Relation, Row, RowKind, Specificat
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import actions, bounds, configurations, shipped, small_spec, values
+from model_tests.support.whole import WHOLE, few
 
 SPEC = shipped()
 EVERYTHING = Bounds(faults=frozenset(Fault), actions=frozenset(actions()))
@@ -225,7 +226,7 @@ def test_a_counter_is_drawn_for_its_bound_and_shortened_if_that_is_large(bound: 
     assert ("..." in shown, "255" in shown) == (bound == 255, bound == 255)
 
 
-@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.parametrize("name", few(SUBJECTS, 20))
 def test_every_machine_is_drawn_in_every_format(name: str) -> None:
     for configuration in (None, CONFIGURATIONS["two-copies"]):
         for form in Format if configuration is None else set(Format) - {Format.PNG}:
@@ -290,7 +291,7 @@ def _without_panels(moves: Moves) -> Moves:
 
 
 @given(configuration=configurations(), name=st.sampled_from(SUBJECTS))
-@settings(max_examples=40)
+@settings(max_examples=40 if WHOLE else 13)
 def test_mermaid_and_plantuml_have_the_moves_of_any_configuration(configuration: Configuration, name: str) -> None:
     expected = _without_panels(_moves(name, _composed(configuration, EVERYTHING)))
     assert _arrows(_text(name, Format.MERMAID, configuration), "-->") == expected
@@ -330,7 +331,7 @@ def _outcome(row: Row) -> str:
 
 
 @given(configuration=configurations(), name=st.sampled_from(SUBJECTS))
-@settings(max_examples=40)
+@settings(max_examples=40 if WHOLE else 13)
 def test_table_lists_every_event_of_every_state_with_its_outcome(configuration: Configuration, name: str) -> None:
     expected = {
         (panel or name, state, str(event)): [_outcome(row)]
@@ -628,7 +629,7 @@ def test_overview_table_lists_every_event_that_somebody_decides() -> None:
 
 
 @given(configuration=configurations(), limits=bounds(), name=st.sampled_from([*SPEC.machines]))
-@settings(max_examples=40)
+@settings(max_examples=40 if WHOLE else 13)
 def test_bounds_decide_which_events_can_happen(configuration: Configuration, limits: Bounds, name: str) -> None:
     possible = {event.name for event in compose(SPEC, configuration, limits).events}
     text = str(draw(SPEC, name, Format.TABLE, configuration, limits))

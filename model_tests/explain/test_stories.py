@@ -149,7 +149,7 @@ def _every_fault_of_the_history_is_there_with_what_it_has_to_do_with_the_message
                 assert each.until <= moment + NAMED[name].skew * 10**6
 
 
-@pytest.mark.parametrize("name", few([*NAMED], 40))
+@pytest.mark.parametrize("name", few([*NAMED], 16))
 def test_the_messages_of_a_named_history_are_told(name: str) -> None:
     """One history, its stories made once, and everything that is asked of them."""
     _every_message_of_every_named_history_is_told_in_every_form(name)
@@ -178,7 +178,7 @@ def test_a_pair_is_told_side_by_side(name: str) -> None:
 def test_a_screen_is_as_wide_as_the_terminal(width: int) -> None:
     """A column for each process where there is room, else one that names them; never wider."""
     heads = set()
-    for name in few(list(NAMED), 40):
+    for name in few(list(NAMED), 16):
         for story in _stories(name):
             console = Console(file=io.StringIO(), width=width, highlight=False, markup=False)
             with console.capture() as said:
@@ -190,7 +190,7 @@ def test_a_screen_is_as_wide_as_the_terminal(width: int) -> None:
     assert False in heads or width < 80
 
 
-@pytest.mark.parametrize("path", few(RECORDED, 6), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", few(RECORDED, 2), ids=lambda path: path.name)
 def test_messages_of_recorded_histories_are_told(path: Path) -> None:
     """All that have an anomaly or are no run of the model, and some that are in order."""
     stories = examined_file(path)
@@ -207,14 +207,14 @@ def test_messages_of_recorded_histories_are_told(path: Path) -> None:
 
 
 def test_the_first_message_with_an_anomaly_is_the_one_that_verify_names() -> None:
-    for name in NAMED:
+    for name in few(list(NAMED), 40):
         stories = named_stories(name)
         for anomaly, finding in stories.result.findings.anomalies.items():
             story = stories.first(anomaly)
             assert (story is None) is (finding.found == 0) or anomaly is Anomaly.STUCK, (name, anomaly)
 
 
-@pytest.mark.parametrize("path", few(RECORDED, 4), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", few(RECORDED, 2), ids=lambda path: path.name)
 def test_the_first_messages_of_a_folded_history_are_the_same(path: Path) -> None:
     stories = examined_file(path)
     configuration = stories.result.findings.configuration

@@ -28,6 +28,7 @@ from ackfsm.verify.results.tables import ResultTables
 from model_tests.support.places import DATA
 from model_tests.support.verify.random_histories import Event, histories
 from model_tests.support.verify.traffic import traffic
+from model_tests.support.whole import WHOLE
 
 Group: TypeAlias = tuple[str | None, str | None]
 Dense: TypeAlias = dict[tuple[Group, str], dict[int, int]]
@@ -191,7 +192,11 @@ def _ordinary(lines: Sequence[Event]) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["traffic", "transacted", "drawn"])
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    deadline=None,
+    max_examples=15 if WHOLE else 5,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 @given(data=st.data())
 def test_what_is_counted_is_what_a_loop_counts(kind: str, data: st.DataObject) -> None:
     drawn = {"traffic": traffic(), "transacted": traffic(transacted=True), "drawn": histories()}[kind]

@@ -17,6 +17,7 @@ from ackfsm.terms import Configuration
 from ackfsm.verify.folding import chunks
 from model_tests.support.places import DATA
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
+from model_tests.support.whole import WHOLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,24 +82,39 @@ def _page(found: verify.Examination) -> Any:
     return json.loads(data[1])
 
 
-@pytest.fixture
-def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A history in several chunks."""
-    monkeypatch.setattr(chunks, "ROWS_AT_ONCE", 1 << 14)
-    file = tmp_path / "large.parquet"
-    write_parquet(file, 20_000, Planted.of(20_000, 8, 1), rows=1 << 14)
+MESSAGES, ROWS = (20_000, 1 << 14) if WHOLE else (5_000, 1 << 12)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A large history."""
+    file = tmp_path_factory.mktemp("large") / "large.parquet"
+    write_parquet(file, MESSAGES, Planted.of(MESSAGES, 8, 1), rows=ROWS)
     return file
 
 
-def test_a_folded_history_has_the_picture_of_the_whole(large: Path) -> None:
+@pytest.fixture(scope="module")
+def whole(written: Path) -> Any:
+    """Its picture, made of all of it."""
+    return _page(verify.examination(written, SPEC, _configuration))
+
+
+@pytest.fixture
+def large(written: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The history in several chunks."""
+    monkeypatch.setattr(chunks, "ROWS_AT_ONCE", ROWS)
+    return written
+
+
+def test_a_folded_history_has_the_picture_of_the_whole(large: Path, whole: Any) -> None:
     folded = verify.examination(large, SPEC, _configuration, folded_from=1, binned=True)
     assert len(folded.left()) > 1
-    assert _page(folded) == _page(verify.examination(large, SPEC, _configuration))
+    assert _page(folded) == whole
     with pytest.raises(ValueError, match="binned=True"):
         _page(verify.examination(large, SPEC, _configuration, folded_from=1))
 
 
 @pytest.mark.spark
-def test_spark_draws_the_same(large: Path, spark_session: SparkSession) -> None:
+def test_spark_draws_the_same(large: Path, whole: Any, spark_session: SparkSession) -> None:
     found = spark.examination(large, SPEC, _configuration, spark_session, skew=0, binned=True)
-    assert _page(found) == _page(verify.examination(large, SPEC, _configuration))
+    assert _page(found) == whole

@@ -16,6 +16,7 @@ from ackfsm.showing.views import picture as view
 from model_tests.support.browser import browser, opened
 from model_tests.support.places import DATA
 from model_tests.support.verify.large_history import Planted, write_parquet
+from model_tests.support.whole import before_a_release
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -77,6 +78,7 @@ def _data(file: Path) -> Any:
     return json.loads(found[1])
 
 
+@before_a_release
 def test_a_million_events_open(chromium: Browser, tmp_path: Path) -> None:
     history, file = tmp_path / "million.parquet", tmp_path / "million.html"
     planted = Planted.of(MILLION, 300, 1)

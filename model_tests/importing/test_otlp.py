@@ -21,6 +21,7 @@ from ackfsm.history.importing import Problems
 from ackfsm.history.importing.otlp import Otlp
 from ackfsm.terms import InputError
 from model_tests.support.importing import SAMPLES, events, imported
+from model_tests.support.whole import WHOLE
 
 TRACE = SAMPLES / "orders-otlp.jsonl"
 HISTORY = SAMPLES / "orders-history.jsonl"
@@ -345,7 +346,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15 if WHOLE else 5, deadline=None)
 @given(block=st.integers(1, 400_000))
 def test_in_whatever_blocks_a_file_is_read_its_rows_and_problems_are_the_same(mixed: Path, block: int) -> None:
     assert read_by(Otlp(block=block), mixed) == read_by(Otlp(), mixed)

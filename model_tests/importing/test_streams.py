@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from ackfsm.history.importing.streams import blocks, lines
 from ackfsm.terms import InputError
+from model_tests.support.whole import WHOLE
 
 TEXTS = st.lists(st.text("ab ", max_size=12), max_size=12).map("\n".join)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80 if WHOLE else 27, deadline=None)
 @given(text=TEXTS, size=st.integers(1, 40), packed=st.booleans(), end=st.sampled_from(["", "\n", "\r\n"]))
 def test_blocks_hold_the_lines_of_a_file_in_their_order(text: str, size: int, packed: bool, end: str) -> None:  # noqa: FBT001
     whole = (text + end).encode()

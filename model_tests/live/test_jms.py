@@ -18,6 +18,7 @@ from ackfsm.terms import AckMode
 from model_tests.support.brokers import had, running
 from model_tests.support.live.jms import Run
 from model_tests.support.recorder.judged import events, judged
+from model_tests.support.whole import few
 
 Begin = Callable[..., Run]
 BROKERS: Final[dict[str, type[LiveBroker]]] = {
@@ -126,7 +127,8 @@ def test_the_settings_of_a_url_are_those_of_the_profile() -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "mode"), [(library, mode) for library in LIBRARIES for mode in LIBRARIES[library].modes]
+    ("library", "mode"),
+    [(library, mode) for library in LIBRARIES for mode in few([*LIBRARIES[library].modes], 2, library)],
 )
 def test_messages_are_received_in_every_mode(begin: Begin, library: str, mode: AckMode) -> None:
     run = begin(library, f"received-{mode}", ack_mode=mode)
@@ -378,9 +380,12 @@ def test_a_subscription_is_shared(begin: Begin, library: str) -> None:
     run.consumer("s2", **shared)
     messages = [f"m{number}" for number in range(4)]
     run.send(*messages, topic=True)
-    received = [run.receive(name, timeout=2) for name in ("s", "s2") for _ in messages]
+    received: list[str] = []
+    for name in ("s", "s2"):
+        while message := run.receive(name, timeout=2):
+            received.append(message)
     run.close()
-    assert sorted(filter(None, received)) == messages
+    assert sorted(received) == messages
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

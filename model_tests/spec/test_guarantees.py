@@ -21,6 +21,7 @@ from ackfsm.verify import Finding, Findings
 from model_tests.support.checker.plain_search import anomalies_in, breadth_first
 from model_tests.support.places import DATA, SPEC
 from model_tests.support.tables import HERE, configurations, copy_of_spec, replace, shipped
+from model_tests.support.whole import WHOLE
 
 LATTICE = shipped().guarantees
 ONCE = ("at_most_once", "at_least_once", "exactly_once")
@@ -43,7 +44,7 @@ def _unfounded(network: Network, implications: tuple[Implication, ...]) -> list[
     return refuted
 
 
-@settings(max_examples=12)
+@settings(max_examples=12 if WHOLE else 4)
 @given(configurations(), st.frozensets(st.sampled_from(Fault), max_size=2))
 def test_where_an_anomaly_is_there_one_that_it_implies_is_there(configuration: Any, faults: frozenset[Fault]) -> None:
     bounds = Bounds(faults=faults, max_faults=1, actions=frozenset({"recover"}))

@@ -66,7 +66,7 @@ def read_each_table_once() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", few(sorted(shipped().monitors), 20))
+@pytest.mark.parametrize("name", few(sorted(shipped().monitors), 8))
 def test_every_monitor_is_marked_somewhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = places()[name]
     if where.mutant is None:

@@ -37,6 +37,7 @@ from ackfsm.terms import (
     Written,
 )
 from model_tests.support.spec.oracle import ACK_MODES, Answer, Event, Seen, Setting, System, at_rest, explore, observe
+from model_tests.support.whole import WHOLE
 
 AUTO, CLIENT, PRE = AckMode.AUTO_ACKNOWLEDGE, AckMode.CLIENT_ACKNOWLEDGE, AckMode.PRE_ACKNOWLEDGE
 DUPS_OK, NO = AckMode.DUPS_OK_ACKNOWLEDGE, AckMode.NO_ACKNOWLEDGE
@@ -70,7 +71,7 @@ some_setting = st.builds(
     listener_exception=st.sampled_from(ListenerException),
     restart_marks_redelivered=st.booleans(),
 )
-a_few = settings(max_examples=25)
+a_few = settings(max_examples=25 if WHOLE else 8)
 
 
 def under(setting: Setting, faults: Iterable[Fault]) -> frozenset[StrEnum]:
@@ -219,7 +220,7 @@ def test_the_number_of_states_is_locked(setting: Setting, faults: list[Fault], s
 
 
 @given(setting=some_setting)
-@settings(max_examples=200)
+@settings(max_examples=200 if WHOLE else 67)
 def test_nothing_goes_wrong_without_a_fault(setting: Setting) -> None:
     assert explore(setting, Fault, max_faults=0).reachable == frozenset()
 

@@ -55,7 +55,7 @@ def test_what_a_vendor_does_is_known_of_every_profile() -> None:
     assert not HELD.keys() & FREED.keys()
 
 
-@pytest.mark.parametrize(("profile", "mode"), few([*MODES], 8))
+@pytest.mark.parametrize(("profile", "mode"), few([*MODES], 4))
 def test_an_unacknowledged_delivery_counts_where_the_vendor_says_so(profile: str, mode: str, tmp_path: Path) -> None:
     """To a search, to the judgement of a history, and to the engine."""
     freed = profile in FREED

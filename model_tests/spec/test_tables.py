@@ -22,6 +22,7 @@ from ackfsm.tables._conditions import ALWAYS
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, SpecError
 from model_tests.support.places import SPEC
 from model_tests.support.tables import HERE, bounds, configurations, copy_of_spec, replace, shipped, small_spec
+from model_tests.support.whole import WHOLE
 
 
 def test_an_undamaged_copy_is_read_like_the_original(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_every_machine_of_the_files_is_read_once() -> None:
     assert len(names) == len(set(names))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40 if WHOLE else 13)
 @given(configurations(), bounds())
 def test_every_machine_is_total_and_deterministic(configuration: Configuration, limits: Bounds) -> None:
     for environment in environments(configuration, limits):
@@ -141,7 +142,7 @@ def total_and_deterministic(fsm: Fsm) -> None:
         )
 
 
-@settings(max_examples=40)
+@settings(max_examples=40 if WHOLE else 14)
 @given(configurations(), bounds())
 def test_a_machine_is_what_its_file_says(configuration: Configuration, limits: Bounds) -> None:
     conditions = yaml.safe_load((SPEC / "conditions.yaml").read_text(encoding="utf-8"))

@@ -48,7 +48,7 @@ def asked(settings: Mapping[str, object], faults: Collection[Fault], max_faults:
 # ---- Both sides, drawn ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", few(range(0, 100, 20), 2))
+@pytest.mark.parametrize("first", few(range(0, 100, 20), 1))
 def test_one_session_and_one_fault(first: int) -> None:
     for seed in range(first, first + 20):
         each = compared(drawn(seed, sessions=1, max_faults=1))
@@ -71,7 +71,7 @@ def test_two_sessions(first: int) -> None:
 # ---- Both sides, asked --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sessions", [1, 2])
+@pytest.mark.parametrize("sessions", few([1, 2], 1))
 @pytest.mark.parametrize("consumption", Consumption)
 @pytest.mark.parametrize("after", ListenerException)
 def test_a_rollback_that_gives_nothing_back_is_recovered(
@@ -88,7 +88,7 @@ def test_a_rollback_that_gives_nothing_back_is_recovered(
     assert (ways[0].oracle.states != ways[1].oracle.states) is thrown
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("kept", few([True, False], 1))
 @pytest.mark.parametrize("mode", few([CLIENT, TRANSACTED, AUTO], 1))
 def test_what_is_given_back_unseen_is_no_delivery_and_what_is_cut_off_may_be_one(
     mode: AckMode,

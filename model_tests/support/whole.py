@@ -8,13 +8,18 @@ import random
 from collections.abc import Sequence
 from typing import TypeVar
 
-__all__ = ["WHOLE", "few", "in_turn"]
+import pytest
+
+__all__ = ["WHOLE", "before_a_release", "few", "in_turn"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 WHOLE = bool(os.environ.get("ACKFSM_TESTS_WHOLE"))
 """Whether products are run whole."""
+
+before_a_release = pytest.mark.skipif(not WHOLE, reason="takes long: make whole")
+"""Marks a test that asks at a large size, or of another environment, what others of its file ask of a small one."""
 
 
 def few(cases: Sequence[T], number: int, of: str = "") -> list[T]:

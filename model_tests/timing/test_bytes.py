@@ -14,6 +14,7 @@ from ackfsm.rates.timing import Grid, Interval, Waits, Workload, in_messages, pl
 from ackfsm.rates.timing._plan import publish_rate
 from ackfsm.terms import InputError
 from model_tests.support.tables import copy_of_spec, replace, shipped
+from model_tests.support.whole import WHOLE
 from model_tests.timing.test_plan import WAITS, WORKS
 
 MILLISECOND = Fraction(1, 1000)
@@ -114,7 +115,7 @@ def test_credit_holds_up_whoever_does_not_wait_for_answers() -> None:
     assert longer == Interval(Fraction(22 * 1000, 40), Fraction(1050))
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 if WHOLE else 100)
 @given(WORKS, WAITS)
 def test_credit_never_makes_anything_faster(work: Workload, waits: Waits) -> None:
     free = publish_rate(dataclasses.replace(work, credit=None), waits)

@@ -37,7 +37,7 @@ def test_a_crash_stops_a_blocking_producer_until_the_repair_and_nothing_confirme
 
 
 def test_what_is_not_stored_is_lost_by_a_crash_and_not_by_a_connection() -> None:
-    unconfirmed: dict[str, Any] = {"delivery_mode": "NON_PERSISTENT", "messages": 8_000, "at": 20}
+    unconfirmed: dict[str, Any] = {"delivery_mode": "NON_PERSISTENT", "messages": 4_000, "at": 20}
     found = broken("artemis", "broker_crash", **unconfirmed)
     away = 89_478 * (WORK.rtt + WORK.transmission_back)
     assert found.lost == pytest.approx(float(away), rel=0.05), "what was on its way, a round trip of messages"

@@ -16,6 +16,7 @@ from ackfsm.rates.timing._plan import _DELIVERING, _PUBLISHING
 from ackfsm.rates.timing._ticks import ticks_of
 from ackfsm.terms import InputError, SpecError
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
+from model_tests.support.whole import WHOLE
 
 MILLISECOND = Fraction(1, 1000)
 SEED = Workload(rtt=MILLISECOND / 4, bandwidth=Fraction(2**30), bandwidth_back=Fraction(2**30))
@@ -178,7 +179,7 @@ WAITS = st.builds(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 if WHOLE else 100)
 @given(WORKS, WAITS, st.sampled_from(sorted(RESOURCES)))
 def test_what_is_no_bound_of_a_side_does_not_change_its_rate(work: Workload, found: Waits, resource: str) -> None:
     ticks = ticks_of(work)
@@ -187,7 +188,7 @@ def test_what_is_no_bound_of_a_side_does_not_change_its_rate(work: Workload, fou
         assert resource in side.bounds or side.of(ticks, found) == side.of(free, found)
 
 
-@settings(max_examples=100)
+@settings(max_examples=100 if WHOLE else 33)
 @given(WORKS, st.sampled_from(sorted(RESOURCES)))
 def test_ticks_are_the_times_and_what_costs_nothing_is_the_same_in_both(work: Workload, resource: str) -> None:
     ticks = ticks_of(work)
@@ -200,7 +201,7 @@ def test_ticks_are_the_times_and_what_costs_nothing_is_the_same_in_both(work: Wo
     assert not free.costs(resource)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 if WHOLE else 20)
 @given(st.integers(1, 50_000), st.integers(10**6, 10**10), st.sampled_from(["jms", "solace"]))
 def test_the_window_that_fills_is_the_smallest(rtt: int, bandwidth: int, profile: str) -> None:
     work = Workload(rtt=Fraction(rtt, 10**6), bandwidth=Fraction(bandwidth))

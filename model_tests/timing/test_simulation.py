@@ -14,6 +14,7 @@ from ackfsm.rates.simulation import Simulated, Spread, _kernel, _layout, simulat
 from ackfsm.rates.timing import Workload, plan, waits_of
 from ackfsm.terms import InputError
 from model_tests.support.tables import shipped
+from model_tests.support.whole import before_a_release
 from model_tests.timing.drawn import compare, drawn
 
 MILLISECOND = Fraction(1, 1000)
@@ -39,6 +40,7 @@ def test_c04_and_c48_a_blocking_send_takes_a_round_trip(model: EngineModel) -> N
     assert ran(model, Workload(rtt=MILLISECOND / 4), 2_000).publish == pytest.approx(4000, rel=1e-3)
 
 
+@before_a_release
 def test_c48_what_is_not_answered_fills_the_line(model: EngineModel) -> None:
     found = ran(model, Workload(rtt=MILLISECOND / 4, **LINE), 4_000, "artemis", send_mode="unconfirmed")
     assert found.publish == pytest.approx(89478, rel=1e-3)

@@ -19,6 +19,7 @@ from ackfsm.rates.timing import Grid, Planner, Row, Waits, Workload, plan, plan_
 from ackfsm.tables import batch
 from ackfsm.terms import InputError
 from model_tests.support.tables import shipped
+from model_tests.support.whole import WHOLE
 from model_tests.timing.test_plan import WAITS, WORKS
 
 WORK = Workload(rtt=Fraction(1, 4000), bandwidth=Fraction(2**30), bandwidth_back=Fraction(2**30))
@@ -39,7 +40,7 @@ def printed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     return answer
 
 
-@settings(max_examples=150)
+@settings(max_examples=150 if WHOLE else 50)
 @given(st.lists(st.tuples(WORKS, WAITS), min_size=1, max_size=3), st.data())
 def test_a_planner_that_remembers_answers_as_one_that_does_not(
     drawn: list[tuple[Workload, Waits]], data: st.DataObject

@@ -12,13 +12,14 @@ from ackfsm.checking.explore import CandidateWitness, Witness
 from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import AckMode, Anomaly, Configuration, DeliveryMode, Fault
 from model_tests.support.tables import actions, shipped, values
+from model_tests.support.whole import WHOLE
 
 __all__ = ["LOSS", "drawn", "known"]
 
 LOSS = "--set journal_sync_non_transactional=written --fault broker_crash"
 """With these options ``loss``, ``resurrection`` (promised absent), ``duplicate`` and ``reprocessed`` are reachable."""
 
-_DRAWN = 63
+_DRAWN = 63 if WHOLE else 21
 _MOST_STATES = 8000
 """Where a search stops; what it found up to there are witnesses all the same."""
 
