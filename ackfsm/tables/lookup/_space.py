@@ -48,6 +48,7 @@ class Space:
         self.profile = profile
         self._known: dict[tuple[tuple[str, Value], ...], Configuration | None] = {}
         self._living: dict[tuple[TableRow, ...], tuple[TableRow, ...]] = {}
+        self._environments_of: dict[Configuration, Mapping[str, Any]] = {}
 
     def configuration(self, settings: Mapping[str, Value]) -> Configuration | None:
         """The profile with these settings; ``None`` where the system does not have them."""
@@ -86,11 +87,15 @@ class Space:
                 continue
             environment = self.environment(configuration)
             for chosen in itertools.product(*(_FREE[name] for name in free)):
-                yield environment | dict(zip(free, chosen, strict=True))
+                yield {**environment, **dict(zip(free, chosen, strict=True))}
 
-    def environment(self, configuration: Configuration) -> dict[str, Any]:
+    def environment(self, configuration: Configuration) -> Mapping[str, Any]:
         """What conditions read, where nothing but the configuration restricts a check."""
-        return self.specification.environment(configuration, faults=frozenset(Fault), max_faults=None, messages=2)
+        if configuration not in self._environments_of:
+            self._environments_of[configuration] = self.specification.environment(
+                configuration, faults=frozenset(Fault), max_faults=None, messages=2
+            )
+        return self._environments_of[configuration]
 
     def values(self, key: str) -> tuple[Value, ...]:
         """Return the values of a setting; of a number the ones that conditions tell apart (none, 0, 1)."""
