@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from rich.console import Group, RenderableType
 from rich.constrain import Constrain
@@ -15,33 +16,38 @@ from ackfsm.showing.views.lines import hanging, listed, titled
 from ackfsm.terms import Verdict
 from ackfsm.text import printable, shown
 
-__all__ = ["conform_screen"]
+__all__ = ["STYLE", "answer_line", "conform_screen"]
 
 _WIDEST = 120
 """Sentences of longer lines are hard to read."""
-_STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
+STYLE: Final = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
+"""Of an answer, by the verdict."""
 _OF_STATUS = {Status.OK: "green", Status.VIOLATION: "bold red", Status.UNKNOWN: "yellow", Status.NOT_CLAIMED: "dim"}
 
 
 def conform_screen(report: Report) -> RenderableType:
     """Return the answer, the target and its limits, each mode with its faults, and the first violation."""
-    screen = Group(
-        hanging(_answer(report), _STYLE[report.verdict]), "", _heading(report), *_modes(report), *_first(report)
+    answer = answer_line(
+        report.verdict,
+        report.counts(),
+        "mode and fault",
+        invalid="broke a promise of the configuration",
+        valid="and no promise was broken",
     )
+    screen = Group(answer, "", _heading(report), *_modes(report), *_first(report))
     return Group(Constrain(screen, _WIDEST), *_next(report))
 
 
-def _answer(report: Report) -> str:
-    counts = report.counts()
+def answer_line(verdict: Verdict, counts: Mapping[Status, int], of: str, *, invalid: str, valid: str) -> RenderableType:
+    """Return the answer: how many of the combinations ``of`` something are as bad as that, and what they did."""
     judged = sum(counts[status] for status in (Status.OK, Status.VIOLATION, Status.UNKNOWN))
-    cells = f"{judged:,} {'combination' if judged == 1 else 'combinations'} of mode and fault"
-    match report.verdict:
-        case Verdict.INVALID:
-            return f"invalid: {counts[Status.VIOLATION]:,} of {cells} broke a promise of the configuration"
-        case Verdict.UNKNOWN:
-            return f"unknown: {counts[Status.UNKNOWN]:,} of {cells} are open, so this is not a pass"
-        case _:
-            return f"valid: {cells} were driven, and no promise was broken"
+    cells = f"{_many(judged, 'combination')} of {of}"
+    told = {
+        Verdict.VALID: f"{cells}, {valid}",
+        Verdict.INVALID: f"{counts[Status.VIOLATION]:,} of {cells} {invalid}",
+        Verdict.UNKNOWN: f"{counts[Status.UNKNOWN]:,} of {cells} are open, so this is not a pass",
+    }
+    return hanging(f"{verdict}: {told[verdict]}", STYLE[verdict])
 
 
 def _heading(report: Report) -> RenderableType:

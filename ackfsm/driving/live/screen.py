@@ -10,21 +10,26 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ackfsm.driving.conform import Cell, Report, Status
+from ackfsm.driving.conform.screen import STYLE, answer_line
 from ackfsm.driving.live.campaign import LiveReport
 from ackfsm.driving.live.load import LoadedCell
 from ackfsm.showing.views.lines import hanging, titled
-from ackfsm.terms import Anomaly, Verdict
+from ackfsm.terms import Anomaly
 from ackfsm.text import printable
 
 __all__ = ["live_screen"]
-
-_STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 
 
 def live_screen(report: LiveReport) -> RenderableType:
     """Return the answer, the broker, a line for each client and mode, and what is not as promised."""
     return Group(
-        hanging(_answer(report), _STYLE[report.verdict]),
+        answer_line(
+            report.verdict,
+            report.counts(),
+            "client, mode and fault",
+            invalid="showed what the tables exclude",
+            valid="and the broker did nothing that the tables exclude",
+        ),
         "",
         titled(
             [
@@ -49,19 +54,6 @@ def _limits(report: LiveReport) -> str:
     return f"the tour, and {limits.runs:,} drawn programs of {limits.messages:,} messages (seed {limits.seed}){end}"
 
 
-def _answer(report: LiveReport) -> str:
-    counts = report.counts()
-    of = sum(counts[each] for each in (Status.OK, Status.VIOLATION, Status.UNKNOWN))
-    cells = f"{of:,} combinations of client, mode and fault"
-    match report.verdict:
-        case Verdict.INVALID:
-            return f"invalid: {counts[Status.VIOLATION]:,} of {cells} showed what the tables exclude"
-        case Verdict.UNKNOWN:
-            return f"unknown: {counts[Status.UNKNOWN]:,} of {cells} are open, so this is not a pass"
-        case _:
-            return f"valid: {cells} were driven, and the broker did nothing that the tables exclude"
-
-
 def _clients(report: LiveReport) -> Iterator[RenderableType]:
     last = ""
     for each, covered in zip(report.reports, report.covered, strict=True):
@@ -77,7 +69,7 @@ def _clients(report: LiveReport) -> Iterator[RenderableType]:
         rows = "" if covered is None else "rows {:.0%} to {:.0%}  ".format(*covered.shares)
         yield Text(
             f"  {mode.ack_mode} {mode.consumption}".ljust(40) + f"{rows}{told}",
-            style=_STYLE[each.verdict].split()[1],
+            style=STYLE[each.verdict].split()[1],
         )
         seen = sum((Counter(cell.seen) for cell in each.cells), Counter[Anomaly]())
         if seen:
