@@ -56,10 +56,6 @@ BELIEVED: Final = [
     Believed("client_ack_scope", "message", "activemq", "activemq", _CLIENT, _RECEIVE, None),
     Believed("client_ack_scope", "message", "rabbitmq", "pika", _CLIENT, _RECEIVE, None),
     Believed("listener_exception", "redeliver", "artemis", "artemis", _INDIVIDUAL, _LISTENER, _THROWS),
-    Believed("listener_exception", "redeliver", "activemq", "activemq", _INDIVIDUAL, _LISTENER, _THROWS),
-    Believed("rollback_requeues", "true", "rabbitmq", "pika", AckMode.SESSION_TRANSACTED, _RECEIVE, None),
-    Believed("undelivered_marks_redelivered", "false", "rabbitmq", "pika", _INDIVIDUAL, _RECEIVE, Fault.CONSUMER_CRASH),
-    Believed("restart_marks_redelivered", "true", "rabbitmq", "pika", _INDIVIDUAL, _RECEIVE, _KILLED),
 ]
 
 

@@ -30,7 +30,7 @@ Progress = Callable[[str, int, int], None]
 Led = Callable[[Mode, Fault | None], Iterable[Program]]
 Watch = Callable[[Mode, Fault | None, Judgement], None]
 _TRIES: Final = 4
-"""Programs of a cell that are run though its time is over, until the fault has struck and something was delivered."""
+"""Programs of a cell that begin though its time is over, until the fault has struck and something was delivered."""
 
 
 def conform(  # noqa: PLR0913 - what is driven, and how much
@@ -168,15 +168,24 @@ class _Campaign:
     led: Led
     watch: Watch
 
+    def programs(self, mode: Mode, fault: Fault | None, end: float) -> Iterator[Program]:
+        """Yield those that lead, from the ``end`` on after those that are drawn, which show more."""
+        led = iter(self.led(mode, fault))
+        yield from itertools.takewhile(lambda _: time.monotonic() <= end, led)
+        yield from self.drawn(mode, fault)
+        yield from led
+
     def cell(self, mode: Mode, fault: Fault | None) -> Cell:
         """Run the programs of one cell until one is a violation."""
         if mode in self.claimed.refused:
             return _open(mode, fault, self.claimed.refused[mode])
         doubts = _Doubts()
-        run, end = 0, self.end()
-        for program in itertools.chain(self.led(mode, fault), self.drawn(mode, fault)):
-            if time.monotonic() > end and (run >= _TRIES or (run and doubts.settled(fault))):
-                break
+        run, late, end = 0, 0, self.end()
+        for program in self.programs(mode, fault, end):
+            if time.monotonic() > end:
+                if run and (late == _TRIES or doubts.settled(fault)):
+                    break
+                late += 1
             run += 1
             performed, judged = self.performed(mode, fault, run, program)
             doubts.struck += performed.struck > 0
