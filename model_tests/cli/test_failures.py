@@ -338,7 +338,8 @@ def on_a_full_disk(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[
         program = [sys.executable, "-c", UNSEARCHED] if name == "systems" else COMMAND
         folder = folders[name]
         (folder / file).write_text("old", encoding="utf-8")
-        return ended(*line.format(folder).split(), before=_small_files, program=program), folder
+        env = environment(PYTHONDONTWRITEBYTECODE="1")  # Python keeps half of what it has compiled, for others to load
+        return ended(*line.format(folder).split(), before=_small_files, program=program, env=env), folder
 
     folders = {name: tmp_path_factory.mktemp("full") for name in OUTPUTS}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as several:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import tempfile
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ackfsm.engine import Broker, IllegalStateException, MessageRejected, Session, Stuck
+from ackfsm.engine import Broker, IllegalStateException, MessageRejected, OutcomeUnknown, Session, Stuck
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import Result
 from model_tests.support.engine.brokers import broker_of, fill, lines, received, rest
@@ -258,7 +259,8 @@ class _Person:
                 self.consumers[which].receive(None)
             case "acknowledge":
                 if (message := self.consumers[which].receive(None)) is not None:
-                    message.acknowledge()
+                    with contextlib.suppress(OutcomeUnknown):  # the connection may be lost meanwhile
+                        message.acknowledge()
             case "lose":
                 self.client.lose()
             case "break one":
