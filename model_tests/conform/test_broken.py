@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from ackfsm import cli
-from ackfsm.driving.conform import Depth, Limits, Mode, Report, Status, conform
+from ackfsm.driving.conform import Act, Depth, Limits, Mode, Program, Report, Status, conform
 from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.driving.conform.screen import conform_screen
 from ackfsm.terms import AckMode, Consumption, Fault, HostError, InputError, Verdict
@@ -83,6 +84,14 @@ def test_when_time_is_over_a_few_more_programs_run_until_something_was_seen(
     limits = Limits(runs=20, seconds=0.0)
     report = conform(made(kind)(AckMode.CLIENT_ACKNOWLEDGE), limits=limits, faults=[Fault.PRODUCER_LINK_LOSS])
     assert [cell.runs for cell in report.cells if cell.fault is Fault.PRODUCER_LINK_LOSS] == [runs]
+
+
+def test_when_time_is_over_programs_are_drawn_though_many_that_lead_were_not_struck() -> None:
+    limits, unstruck = Limits(runs=3, seconds=0.5), itertools.repeat(Program((Act("send", "m1"),)))
+    adapter = made(EngineAdapter)(AckMode.CLIENT_ACKNOWLEDGE)
+    report = conform(adapter, limits=limits, faults=[Fault.PRODUCER_LINK_LOSS], led=lambda _mode, _fault: unstruck)
+    (cell,) = report.of(Status.OK)
+    assert cell.runs > 4, "or nothing was led"
 
 
 def test_a_queue_that_does_not_drain_is_no_pass() -> None:
