@@ -70,13 +70,23 @@ def test_every_history_is_expected_to_be_something(kind: str) -> None:
     assert {path.name for path in (CASES / kind).glob("*.jsonl")} == _expected(kind).keys()
 
 
-def test_where_a_rollback_gives_back_a_later_commit_excuses_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("config", "later"),
+    [
+        ({"profile": "jms"}, "consumer-1"),
+        ({"profile": "rabbitmq", "listener_exception": "next_message"}, "another consumer"),
+    ],
+)
+def test_a_later_commit_excuses_nothing_that_was_given_back_or_is_with_another_session(
+    config: dict[str, str], later: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     header, *lines = (CASES / "live" / "rabbitmq-stomp-kept-through-a-rollback.jsonl").read_text("utf-8").splitlines()
-    config = {"profile": "jms", "ack_mode": "SESSION_TRANSACTED", "consumption": "listener"}
+    events = [json.loads(line) for line in lines]
+    by_another = {"process": later, "session": later}
+    events = [each | (by_another if each.get("transaction") in {"t4", "t5"} else {}) for each in events]
+    config = config | {"ack_mode": "SESSION_TRANSACTED", "consumption": "listener"}
     path = tmp_path / "h.jsonl"
-    path.write_text("\n".join([json.dumps({**json.loads(header), "config": config}), *lines]), encoding="utf-8")
+    path.write_text("\n".join(map(json.dumps, [{**json.loads(header), "config": config}, *events])), encoding="utf-8")
     assert main(["verify", "--json", str(path)]) == 1
     assert set(json.loads(capsys.readouterr().out)["anomalies"]["unprocessed"]["messages"]) == {"m1"}
 
