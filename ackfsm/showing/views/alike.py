@@ -13,11 +13,11 @@ from ackfsm.terms import Configuration
 __all__ = ["alike_page", "digest_line"]
 
 _INTRODUCTION: Final = (
-    "Acknowledgement modes and ways to consume of which no history shows a difference, with all other settings at their"
-    " defaults. All traces are compared that a history can show, ends at rest included, while any one fault may happen:"
-    f" with one message, and with two (up to {ALIKE_STATES:,} states). Where the same rows decide, the two modes are"
-    " one system with any number of messages and of faults; `ackfsm where NAME` explains the conditions by which they"
-    " do. A mode stands beside the first that it is like. A mode that is not here is like none."
+    "Acknowledgement modes and ways to consume of which no history shows a difference while any one fault may happen,"
+    f" with all other settings at their defaults: with one message, and with two (up to {ALIKE_STATES:,} states). Where"
+    " the same rows decide, the two modes are one system with any number of messages and of faults; `ackfsm where NAME`"
+    " explains the conditions. Otherwise a run of two messages that one of them cannot do tells them apart. A mode"
+    " stands beside the first that it is like. A mode that is not here is like none."
 )
 
 
@@ -62,7 +62,7 @@ def _reason(pair: AlikeModes) -> str:
     if told is None or told.only is None:
         return machines
     only = "the other" if told.only == "left" else "this mode"
-    return f"with a second message only {only} can do {' → '.join(told.trace)}"
+    return f"only {only}: {' → '.join(told.trace)}"
 
 
 def _listed(names: Iterable[str]) -> str:
