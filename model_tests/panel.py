@@ -69,6 +69,8 @@ _BROKER_FAULTS = (Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE)
 _OF_CONSUMER = (Fault.CONSUMER_LINK_LOSS, Fault.CONSUMER_CRASH)
 _THROWN = (Fault.LISTENER_EXCEPTION,)
 _KEPT = ("dead_letter", "destroy")
+_SETTLES = ("settle_released", "settle_failed", "settle_undeliverable", "settle_rejected")
+_ANY_SETTLE = " ".join(_SETTLES)
 _TRANSACTED: Mapping[str, Any] = MappingProxyType({"ack_mode": "SESSION_TRANSACTED"})
 _BARE: Mapping[str, Any] = MappingProxyType({"delivery_mode": "NON_PERSISTENT", "send_mode": "unconfirmed"})
 _OUTCOMES: Mapping[str, Any] = MappingProxyType({"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": "undeliverable"})
@@ -100,6 +102,11 @@ def _panel() -> Iterator[System]:
     yield from _rejected_comes_again()
     yield from _three_messages()
     yield from _routed()
+    yield from _cancelled()
+    yield from _lent()
+    yield from _given_up()
+    yield from _recovered_by_library()
+    yield from _kept_for_others()
 
 
 def _acknowledging() -> Iterator[System]:
@@ -107,14 +114,13 @@ def _acknowledging() -> Iterator[System]:
         yield system_of(ack_mode=f"{mode}_ACKNOWLEDGE", consumption=consumption, actions="recover")
     for bound, fault in product((0, 1), (*_LOSSES, Fault.BROKER_CRASH)):
         yield system_of("rabbitmq", ack_mode="SESSION_TRANSACTED", prefetch=bound, messages=2, of=(fault,))
-    settles = "settle_released settle_failed settle_undeliverable settle_rejected"
     for offered, kept in product(("accepted", "rejected", "released", "undeliverable"), ("dead_letter", "destroy")):
         one = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcomes": offered, "attempts_exhausted": kept}
-        yield system_of(actions=settles, **one)  # type: ignore[arg-type]
+        yield system_of(actions=_ANY_SETTLE, **one)  # type: ignore[arg-type]
         twice: Mapping[str, Any] = {**one, "prefetch": 1, "max_delivery_attempts": 2}
-        for action in settles.split():
+        for action in _SETTLES:
             yield system_of("qpid-jms", actions=action, of=(Fault.CONSUMER_LINK_LOSS,), **twice)
-        yield system_of(actions=settles, messages=2, faults=0, **one)  # type: ignore[arg-type]
+        yield system_of(actions=_ANY_SETTLE, messages=2, faults=0, **one)  # type: ignore[arg-type]
     for mode, after in product(
         ("AUTO", "CLIENT", "PRE", "EXPLICIT_CLIENT"), ("redeliver", "next_message", "swallow", "acknowledge")
     ):
@@ -363,9 +369,9 @@ def _forwarding() -> Iterator[System]:
     yield system_of(actions="forward", faults=0)
 
 
-def _settling_more(settles: str) -> Iterator[System]:
+def _settling_more() -> Iterator[System]:
     """One frame for several deliveries, transactions, the second settling mode."""
-    for action in settles.split():
+    for action in _SETTLES:
         yield system_of("rabbitmq", outcome_scope="up_to", actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
         for requeues in (True, False):
             yield system_of(**_ENLISTED, rollback_requeues=requeues, actions=action, of=_OF_CONSUMER)
@@ -374,7 +380,7 @@ def _settling_more(settles: str) -> Iterator[System]:
         yield system_of(**_SECOND, actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
 
 
-def _reattaching_consumers(settles: str) -> Iterator[System]:
+def _reattaching_consumers() -> Iterator[System]:
     """What a consuming session that outlives its connection keeps, and loses when it is given up or a process dies."""
     for mode in ("AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"):
         lasting: Mapping[str, Any] = {"consumer_reattachment": True, "ack_mode": mode}
@@ -394,15 +400,15 @@ def _reattaching_consumers(settles: str) -> Iterator[System]:
     yield system_of(**lost, **_TRANSACTED, prefetch=1, messages=2, actions=given_up)
     for consumption in ("receive", "listener"):
         yield system_of(**lost, ack_mode="DUPS_OK_ACKNOWLEDGE", consumption=consumption, messages=2, actions=given_up)
-    for action in settles.split():
+    for action in _SETTLES:
         yield system_of(**lost, **_SECOND, actions=f"{action} {given_up}")
         yield system_of(**lost, **_SECOND, actions=f"{action} {given_up}", attempts_exhausted="destroy")
         yield system_of(**lost, **_ENLISTED, actions=f"{action} {given_up}")
 
 
-def _settling_and_failing(settles: str) -> Iterator[System]:
+def _settling_and_failing() -> Iterator[System]:
     """Outcomes that are enlisted or unsettled as something ends: the session, the broker, the process."""
-    for action in settles.split():
+    for action in _SETTLES:
         for fault in _BROKER_FAULTS:
             yield system_of(**_BARE, **_ENLISTED, actions=action, of=(fault,))
         for fault in (*_BROKER_FAULTS, Fault.CONSUMER_CRASH):
@@ -416,7 +422,7 @@ def _settling_and_failing(settles: str) -> Iterator[System]:
         yield system_of(**_SECOND, **lenient, actions="settle_rejected", of=(Fault.BROKER_KILL,))
 
 
-def _following(settles: str) -> Iterator[System]:
+def _following() -> Iterator[System]:
     """What is delivered before a message whose acknowledgement or outcome covers it."""
     client: Mapping[str, Any] = {**_BARE, "ack_mode": "CLIENT_ACKNOWLEDGE", "messages": 2}
     for scope in ("session", "up_to"):
@@ -430,7 +436,7 @@ def _following(settles: str) -> Iterator[System]:
                 )
             yield system_of(**client, client_ack_scope=scope, listener_exception=after, actions="recover", of=_THROWN)
     up_to: Mapping[str, Any] = {"client_ack_scope": "up_to", "outcome_scope": "up_to", "outcomes": "undeliverable"}
-    for action in settles.split():
+    for action in _SETTLES:
         yield system_of(**client, **up_to, actions=f"{action} recover", faults=0)
         yield system_of(**client, **up_to, actions=action, listener_exception="next_message", of=_THROWN)
     yield system_of(**client, **up_to, **_UNSETTLED, actions="settle_released", faults=0)
@@ -450,10 +456,9 @@ def _following(settles: str) -> Iterator[System]:
 
 
 def _settling() -> Iterator[System]:
-    settles = "settle_released settle_failed settle_undeliverable settle_rejected"
-    yield system_of(**_OUTCOMES, actions=f"{settles} taken_elsewhere", of=_LOSSES)
-    yield system_of(**_OUTCOMES, actions=settles, consumers=2, faults=0)
-    for action in settles.split():
+    yield system_of(**_OUTCOMES, actions=f"{_ANY_SETTLE} taken_elsewhere", of=_LOSSES)
+    yield system_of(**_OUTCOMES, actions=_ANY_SETTLE, consumers=2, faults=0)
+    for action in _SETTLES:
         yield system_of(**_OUTCOMES, actions=action, consumers=2, of=(Fault.CONSUMER_LINK_LOSS,))
         yield system_of(**_OUTCOMES, actions=action, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
         yield system_of(**_OUTCOMES, actions=f"{action} consumer_close", messages=2, faults=0)
@@ -464,13 +469,13 @@ def _settling() -> Iterator[System]:
         )
         yield system_of(**_OUTCOMES, actions=action, redelivery_delay=True, of=_OF_CONSUMER)
         yield system_of(**_OUTCOMES, actions=action, messages=2, prefetch=1, faults=0, attempts_exhausted="destroy")
-    yield from _settling_more(settles)
-    yield from _reattaching_consumers(settles)
-    yield from _settling_and_failing(settles)
-    yield from _following(settles)
+    yield from _settling_more()
+    yield from _reattaching_consumers()
+    yield from _settling_and_failing()
+    yield from _following()
     for mode, scope in product(("AUTO", "CLIENT", "INDIVIDUAL"), ("session", "message")):
         yield system_of(
-            ack_mode=f"{mode}_ACKNOWLEDGE", client_ack_scope=scope, outcomes="rejected", actions=settles, faults=0
+            ack_mode=f"{mode}_ACKNOWLEDGE", client_ack_scope=scope, outcomes="rejected", actions=_ANY_SETTLE, faults=0
         )
     for durable, kept in product((True, False), ("dead_letter", "destroy")):
         yield system_of(
@@ -647,7 +652,7 @@ def _rejected_comes_again() -> Iterator[System]:
 
 def _three_messages() -> Iterator[System]:
     """Kept nowhere and never answered, so that three are not too many."""
-    for action in ("settle_released", "settle_failed", "settle_undeliverable", "settle_rejected"):
+    for action in _SETTLES:
         once: Mapping[str, Any] = {"outcomes": "undeliverable", "max_delivery_attempts": 1}
         individual: Mapping[str, Any] = {**once, "ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "without": "acknowledge"}
         yield system_of(**_BARE, **individual, actions=action, messages=3, faults=0)
@@ -664,6 +669,128 @@ def _routed() -> Iterator[System]:
         yield system_of(of=(Fault.BROKER_CRASH,), ack_mode=mode, **routed)
         yield system_of(of=(Fault.BROKER_CRASH,), ack_mode=mode, duplicate_detection=True, **routed)
         yield system_of(of=(Fault.PRODUCER_LINK_LOSS,), ack_mode=mode, **routed, **ids)
+
+
+def _cancelled() -> Iterator[System]:
+    """A consumer that is closed alone, while its session goes on with what the application has had."""
+    cancel = "consumer_cancel"
+    for mode, consumption in product(("AUTO", "CLIENT", "PRE", "NO"), ("receive", "listener")):
+        alone: Mapping[str, Any] = {**_BARE, "ack_mode": f"{mode}_ACKNOWLEDGE", "consumption": consumption}
+        yield system_of(**alone, actions=f"{cancel} consumer_close", of=_THROWN)
+        yield system_of(**alone, actions=cancel, block_on_acknowledge=True, of=_OF_CONSUMER)
+    for requeues in (True, False):
+        kept: Mapping[str, Any] = {**_BARE, **_TRANSACTED, "rollback_requeues": requeues}
+        yield system_of(**kept, actions=cancel, of=_OF_CONSUMER)
+        yield system_of(**kept, actions=f"{cancel} recover", messages=2, of=_THROWN)
+    for fault in _LOSSES:
+        yield system_of(**_BARE, exclusive_consumer=True, consumers=2, actions=cancel, of=(fault,))
+    yield system_of(**_OUTCOMES, **_BARE, consumers=2, actions=f"{cancel} settle_undeliverable", faults=0)
+    for begins, persisted in product(("dispatch", "delivery", "acknowledgement"), (True, False)):
+        counted: Mapping[str, Any] = {"delivery_count_from": begins, "redelivery_mark_persisted": persisted}
+        yield system_of(**counted, ended_consumer_marks_redelivered=False, actions=cancel, of=_LOSSES)
+        yield system_of(**counted, max_delivery_attempts=2, actions=f"{cancel} consumer_close", of=_LOSSES)
+    yield system_of(**_BARE, actions=cancel, prefetch=1, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
+    yield system_of(**_BARE, destination="non_durable_subscription", actions=cancel, of=(Fault.CONSUMER_LINK_LOSS,))
+    yield system_of(**_BARE, ack_mode="NO_ACKNOWLEDGE", prefetch=1, prefetch_freed="on_dispatch", messages=2, faults=0)
+
+
+def _lent() -> Iterator[System]:
+    """What a consumer has for a time: a lease, or until the message expires."""
+    expiring: Mapping[str, Any] = {"time_to_live": True, "expires_in_hand": True}
+    for timed, leased in (({}, "lease_expired"), (expiring, "")):
+        for mode, consumption in product(("AUTO", "PRE", "DUPS_OK"), ("receive", "listener")):
+            lent: Mapping[str, Any] = {**_BARE, **timed, "ack_mode": f"{mode}_ACKNOWLEDGE", "consumption": consumption}
+            yield system_of(**lent, actions=leased, messages=2, faults=0)
+            yield system_of(**lent, actions=leased, of=(*_LOSSES, *_THROWN))
+        individual: Mapping[str, Any] = {**_OUTCOMES, **timed}
+        for settle in _SETTLES:
+            yield system_of(**individual, **_BARE, actions=f"{leased} {settle}", messages=2, faults=0)
+        yield system_of(**individual, actions=leased, ended_consumer_marks_redelivered=False, of=_LOSSES)
+        memory: Mapping[str, Any] = {**individual, **_BARE, "actions": leased}
+        for begins in ("delivery", "acknowledgement"):
+            yield system_of(**memory, delivery_count_from=begins, max_delivery_attempts=2, of=_LOSSES)
+        for freed in ("on_delivery", "on_acknowledge"):
+            yield system_of(**memory, prefetch=1, prefetch_freed=freed, messages=2, faults=0)
+        yield system_of(**memory, consumers=2, faults=0)
+
+
+def _given_up() -> Iterator[System]:
+    """Sends that time out, that the application forgets and sends again, and that no queue takes."""
+    memory: Mapping[str, Any] = {"ack_mode": "NO_ACKNOWLEDGE", "delivery_mode": "NON_PERSISTENT"}
+    for send, action in product(_SENDS, ("send_timed_out", "outcome_forgotten")):
+        alone: Mapping[str, Any] = {**memory, "send_mode": send}
+        for fault in _PRODUCER_FAULTS:
+            yield system_of(**alone, actions=action, of=(fault,))
+        yield system_of(**alone, actions=f"{action} producer_close", of=(Fault.REJECTION, Fault.PRODUCER_CRASH))
+        sent: Mapping[str, Any] = {**_TRANSACTED, "delivery_mode": "NON_PERSISTENT", "send_mode": send}
+        for also in ("", "rollback"):
+            yield system_of(**sent, actions=f"{action} {also}", of=_PRODUCER_FAULTS)
+    both = "send_timed_out outcome_forgotten"
+    for send in _SENDS:
+        yield system_of(**memory, send_mode=send, actions=both, of=(Fault.REJECTION,))
+        yield system_of(**memory, send_mode=send, actions=both, duplicate_detection=True, of=_PRODUCER_FAULTS)
+    for mode, action in product(("PER_MESSAGE", "WINDOWED"), ("send_timed_out", "outcome_forgotten")):
+        ranged: Mapping[str, Any] = {**memory, "send_mode": "asynchronous", "ack_event_mode": mode}
+        yield system_of(**ranged, actions=action, messages=2, faults=0)
+        yield system_of(**ranged, actions=action, messages=2, publish_window=1, of=(Fault.PRODUCER_LINK_LOSS,))
+        batches: Mapping[str, Any] = {**ranged, "confirm_threshold": 2, "confirm_timer": True}
+        yield system_of(**batches, actions=action, messages=2, faults=0)
+    yield system_of(**memory, send_mode="blocking", actions="outcome_forgotten", messages=2, faults=0)
+    again: Mapping[str, Any] = {**memory, "duplicate_detection": True, "actions": both}
+    yield system_of(**again, send_mode="asynchronous", ack_event_mode="WINDOWED", messages=2, faults=0)
+    for mode, send in product(("AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED"), _SENDS):
+        yield system_of(ack_mode=mode, send_mode=send, actions="returned", of=(Fault.BROKER_KILL,))
+
+
+def _recovered_by_library() -> Iterator[System]:
+    """A library that recovers the session as its listener throws."""
+    recovers: Mapping[str, Any] = {"consumption": "listener", "listener_exception": "recover"}
+    for mode, answered in product(("AUTO", "CLIENT", "PRE", "NO", "DUPS_OK", "INDIVIDUAL"), (True, False)):
+        thrown: Mapping[str, Any] = {
+            **_BARE, **recovers, "ack_mode": f"{mode}_ACKNOWLEDGE", "block_on_acknowledge": answered
+        }  # fmt: skip
+        yield system_of(**thrown, messages=2, of=_THROWN)
+        yield system_of(**thrown, delivery_count_from="acknowledgement", messages=2, of=_THROWN)
+        yield system_of(**thrown, actions="recover consumer_close consumer_cancel", of=_THROWN)
+        for fault in _OF_CONSUMER:
+            yield system_of(**thrown, of=(*_THROWN, fault), faults=2)
+    for settle in _SETTLES:
+        yield system_of(**_BARE, **_OUTCOMES, **recovers, actions=settle, messages=2, of=_THROWN)
+        yield system_of(**_BARE, **_OUTCOMES, **recovers, actions=settle, consumers=2, one_session=True, of=_THROWN)
+    for persisted, begins in product((True, False), ("delivery", "acknowledgement")):
+        counted: Mapping[str, Any] = {"redelivery_mark_persisted": persisted, "delivery_count_from": begins}
+        client: Mapping[str, Any] = {**counted, "ack_mode": "CLIENT_ACKNOWLEDGE"}
+        yield system_of(**client, **recovers, messages=2, of=_THROWN)
+        yield system_of(**client, **recovers, max_delivery_attempts=2, messages=2, of=_THROWN)
+        yield system_of(**client, **recovers, requeue_clears_mark=True, actions="recover", of=_THROWN)
+        for marks in (True, False):
+            yield system_of(**client, undelivered_marks_redelivered=marks, actions="recover taken_elsewhere", faults=0)
+        yield system_of(**client, actions="recover", of=_BROKER_FAULTS)
+        for clears, after in product((True, False), ("recover", "redeliver")):
+            held: Mapping[str, Any] = {**counted, "ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "listener_exception": after}
+            yield system_of(**held, consumption="listener", requeue_clears_mark=clears, of=_THROWN)
+
+
+def _kept_for_others() -> Iterator[System]:
+    """A message that was delivered as often as it may be, and stays in its queue for other consumers."""
+    aside: Mapping[str, Any] = {"attempts_exhausted": "other_consumers", "max_delivery_attempts": 1}
+    for fault in (*_OF_CONSUMER, *_BROKER_FAULTS):
+        yield system_of("qpid-jms", **aside, **_BARE, consumers=2, of=(fault,))
+        yield system_of("qpid-jms", **aside, **_BARE, of=(Fault.CONSUMER_LINK_LOSS, fault), faults=2)
+    yield system_of("qpid-jms", **aside, of=_OF_CONSUMER)
+    yield system_of("qpid-jms", **aside, time_to_live=True, of=(Fault.CONSUMER_LINK_LOSS,))
+    yield system_of(
+        "qpid-jms", **aside, **_BARE, actions="taken_elsewhere consumer_cancel", consumers=2, of=_OF_CONSUMER
+    )
+    yield system_of("qpid-jms", **aside, of=_THROWN, faults=2, consumption="listener")
+    for kept, fault in product(_KEPT, _BROKER_FAULTS):
+        yield system_of(**_OUTCOMES, actions="settle_undeliverable", attempts_exhausted=kept, of=(fault,))
+    for settle in _SETTLES:
+        thrown: Mapping[str, Any] = {"listener_exception": "next_message", "consumption": "listener"}
+        yield system_of(**_BARE, **_ENLISTED, **thrown, actions=settle, messages=2, of=_THROWN)
+    released: Mapping[str, Any] = {**_OUTCOMES, "actions": "settle_released", "max_delivery_attempts": 2}
+    yield system_of("rabbitmq", **released, of=(Fault.CONSUMER_LINK_LOSS,))
+    yield system_of("qpid-jms", **released, requeue_clears_mark=False, of=(Fault.CONSUMER_LINK_LOSS,))
 
 
 def panel(specification: Specification) -> tuple[System, ...]:

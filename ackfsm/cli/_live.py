@@ -33,6 +33,11 @@ def add_live(commands: Commands) -> None:
     parser.add_argument(
         "broker", metavar="BROKER", help="activemq, artemis, broker-j or rabbitmq (docs/live.md says how each is had)"
     )
+    parser.add_argument(
+        "--url",
+        help="where artemis or rabbitmq runs already, as amqp://USER:PASSWORD@HOST:PORT; it is not stopped, and --set "
+        "says what it is configured with",
+    )
     parser.add_argument("--client", metavar="C", action="append", help="only this client; may be repeated")
     parser.add_argument("--consumption", metavar="C", action="append", help="only receive, or only listener")
     parser.add_argument(
@@ -83,6 +88,7 @@ def add_live(commands: Commands) -> None:
 
 def _live(arguments: argparse.Namespace) -> int:
     from ackfsm.driving.conform import Limits
+    from ackfsm.driving.live.brokers import Address
     from ackfsm.driving.live.campaign import live
     from ackfsm.driving.live.nemeses import NEMESES
     from ackfsm.driving.live.screen import live_screen
@@ -95,6 +101,7 @@ def _live(arguments: argparse.Namespace) -> int:
             arguments.broker,
             folder=arguments.output,
             settings=dict(map(_setting, arguments.settings)),
+            address=None if arguments.url is None else Address.of(arguments.url),
             kind=arguments.queue,
             profile=arguments.profile,
             clients=arguments.client,

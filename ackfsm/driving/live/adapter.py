@@ -27,7 +27,7 @@ from ackfsm.driving.conform import (
     UndecidedError,
     claimed,
 )
-from ackfsm.driving.live.brokers import LiveBroker
+from ackfsm.driving.live.brokers import Broker
 from ackfsm.driving.live.clients.client import (
     Answer,
     Client,
@@ -52,8 +52,6 @@ _AT_ONCE: Final = 0.02
 """Seconds that a message may take that is there."""
 _MOMENT: Final = 0.0004
 """Seconds between two steps of a call at which a fault may strike."""
-_SETTLES: Final = 2.0
-"""Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
 _FAILS: Final = 1.0
 """Seconds within which a broker tells a client that it could not write, if it tells."""
 _TOO_MUCH: Final = 65_536
@@ -84,7 +82,7 @@ class LiveAdapter(Adapter):
     operating system or network: a signal to a process, or the end of a connection.
     """
 
-    def __init__(self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, *, kind: str = "") -> None:
+    def __init__(self, broker: Broker, driver: Driver, claims: Claims, folder: Path, *, kind: str = "") -> None:
         """Of a broker that runs; ``folder`` is for the logs and lines of the clients."""
         self._nemesis, self._calls, self._strikes = driver.nemesis, 0, 0
         self.paused = 0
@@ -95,6 +93,7 @@ class LiveAdapter(Adapter):
         self.specification, self.configurations = known.specification, known.configurations
         self._folder = folder
         self._runs = self._made = 0
+        self._queue = ""
         self._up = True
         self._mode: Mode | None = None
         self._clients: dict[str, _Worker] = {}
@@ -116,9 +115,9 @@ class LiveAdapter(Adapter):
         if not self._up:
             self.restart()
         self._runs += 1
-        self._mode, self._queue = mode, f"{queue}-{self._folder.name}-{self._runs}"
+        self._over()
+        self._mode, self._queue = mode, self._broker.own(f"{queue}-{self._folder.name}-{self._runs}")
         self._broker.declare(self._queue, self._kind)
-        self._broker.settle()
 
     def end(self) -> None:
         """End all clients; the broker runs on."""
@@ -133,6 +132,13 @@ class LiveAdapter(Adapter):
         self._clients.clear()
         self._idle.clear()
         self._relays.clear()
+        self._over()
+
+    def _over(self) -> None:
+        """The run before this one is over, if there was one."""
+        if self._queue:
+            self._broker.over(self._queue)
+        self._queue = ""
 
     # Calls
 
@@ -235,13 +241,9 @@ class LiveAdapter(Adapter):
         del queue
         if not self._up:
             raise BrokerDownError(f"{self._broker.name} is down")
-        end = time.monotonic() + _SETTLES
-        while True:
-            found = self._broker.depth(self._queue)
-            held = self._consuming & self._clients.keys()
-            if held or not found.unacknowledged or time.monotonic() > end:
-                return Depth(found.ready, found.unacknowledged)
-            time.sleep(0.05)
+        held = self._consuming & self._clients.keys()
+        found = self._broker.depth(self._queue) if held else self._broker.settled(self._queue)
+        return Depth(found.ready, found.unacknowledged)
 
     # Faults
 
@@ -250,7 +252,7 @@ class LiveAdapter(Adapter):
         if client is None:
             self._up = False
             try:
-                self._nemesis.broker[fault](self._broker)
+                self._nemesis.broker[fault](self._broker.child())
             except HostError as error:
                 raise UndecidedError(f"{fault}: {error}") from None
             return
@@ -266,9 +268,9 @@ class LiveAdapter(Adapter):
     def restart(self) -> None:
         """Start the broker over what is in its folder; one that does not start there begins anew, for the next runs."""
         try:
-            self._broker.start()
+            self._broker.child().start()
         except HostError as error:
-            self._broker.renew()
+            self._broker.child().renew()
             words = " ".join(str(error).split())[-_LAST_WORDS:]
             why = f"{self._broker.name} did not come back over what the fault had left: {words}"
             raise UndecidedError(why) from None
@@ -304,7 +306,7 @@ class LiveAdapter(Adapter):
         self._folder.mkdir(parents=True, exist_ok=True)
         client = Client(name, self._command, self._folder / f"{name}.log")
         if not self._relays:
-            self._relays.append(Relay(self._broker.ports[self._driver.protocol]))
+            self._relays.append(Relay(self._broker.ports[self._driver.protocol], self._broker.host))
             self._relays[-1].shape(self._nemesis.rtt)
         return _Worker(client, self._relays.pop())
 
@@ -377,19 +379,19 @@ class LiveAdapter(Adapter):
         self._calls += 1
         if not self._nemesis.pauses or self._calls % _EACH:
             return worker.client.ask(operation, session=_SESSION, **fields)
-        self._broker.pause()
+        self._broker.child().pause()
         try:
             told = worker.client.ask(operation, session=_SESSION, **fields)
             time.sleep(self._nemesis.pauses)
             self.paused += not told.done()
         finally:
-            self._broker.resume()
+            self._broker.child().resume()
         return told
 
     def _prepare(self, worker: _Worker, fault: Fault) -> None:
         """Bring about what a struck call is to find: a full disk, or a way that carries nothing."""
         if fault is Fault.JOURNAL_FAILURE:
-            self._broker.fill_disk()
+            self._broker.child().fill_disk()
         elif self._nemesis.holds:
             worker.relay.blackhole(list(Way)[self._strikes % 2])
             self._strikes += 1

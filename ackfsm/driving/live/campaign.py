@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm.driving.conform import (
+    BROKER_FAULTS,
     NO_FAULT,
     Claims,
     Judgement,
@@ -25,7 +26,7 @@ from ackfsm.driving.conform import (
     conform,
 )
 from ackfsm.driving.live.adapter import LiveAdapter
-from ackfsm.driving.live.brokers import BROKERS, LiveBroker
+from ackfsm.driving.live.brokers import BROKERS, RUNNING, Address, Broker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered
 from ackfsm.driving.live.faults import disk, power
@@ -117,6 +118,7 @@ def live(  # noqa: PLR0913 - by name
     *,
     folder: Path,
     settings: Mapping[str, str],
+    address: Address | None = None,
     kind: str = "",
     profile: str | None = None,
     clients: Collection[str] | None = None,
@@ -129,12 +131,13 @@ def live(  # noqa: PLR0913 - by name
     load: Load | None = None,
     progress: Progress = lambda _what, _done, _of: None,
 ) -> LiveReport:
-    """Start ``broker``, and drive it by every client in every mode under every fault.
+    """Start ``broker``, or find it at ``address``, and drive it by every client in every mode under every fault.
 
     Args:
         broker: one of :data:`ackfsm.driving.live.brokers.BROKERS`.
         folder: what broker and clients write, made if there is none.
         settings: by the vendor's names: of the broker those that it has, the others of each client that has them.
+        address: where somebody else has started it, with these settings; it is not stopped.
         kind: of the queues.
         profile: by which the runs are judged, or the path of one; by default that of the client.
         clients: only these, by name; by default all that the broker serves.
@@ -156,14 +159,17 @@ def live(  # noqa: PLR0913 - by name
     kept = {name: value for name, value in settings.items() if name in BROKERS[broker].SETTINGS}
     others = {name: value for name, value in settings.items() if name not in kept}
     found = list(_asked(broker, clients, others, asynchronous=load is not None and load.window > 1))
+    if strange := sorted(set(nemeses) - NEMESES.keys()):
+        raise InputError(f"there is no nemesis {quoted(strange[0])}; there are {in_words([*NEMESES])}")
+    if address is not None:
+        found = _at(address, broker, found, [*(faults or ()), *nemeses])
     lacking = {each.client: why for each in found if (why := each.lacks())}
     if clients is not None and lacking:
         raise InputError(next(iter(lacking.values())))
-    if strange := sorted(set(nemeses) - NEMESES.keys()):
-        raise InputError(f"there is no nemesis {quoted(strange[0])}; there are {in_words([*NEMESES])}")
     had = [each for each in found if each.client not in lacking]
     led_by = [*(had if faults is None or faults else ()), *(each.under(name) for name in nemeses for each in had)]
     struck = _FAULTS | {each for each in _OF_THE_MACHINE if each in (faults or ())}
+    struck -= BROKER_FAULTS if address is not None else frozenset()
     if why_not := [why for each, lacks in _OF_THE_MACHINE.items() if each in struck and (why := lacks())]:
         raise InputError(why_not[0])
     cells = [
@@ -177,7 +183,7 @@ def live(  # noqa: PLR0913 - by name
     if not cells:
         raise InputError("no client has what is asked for; leave out --client, --ack-mode or --consumption")
     reports, covered, performed = [], [], defaultdict[str, set[TableRow]](set)
-    with _started(broker, folder, kept, struck) as running:
+    with _running(broker, folder, kept, struck, address) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
             progress(what, number, len(cells))
@@ -205,9 +211,28 @@ def live(  # noqa: PLR0913 - by name
     )
 
 
+def _at(
+    address: Address, broker: str, found: Collection[Driver], struck: Collection[Fault | str | None]
+) -> list[Driver]:
+    """The clients ``found``, connecting to where somebody else has started the broker, which nothing may stop."""
+    if broker not in RUNNING:
+        raise InputError(f"{broker} is driven only where it is started for that; leave out --url")
+    stops = {name for name, each in NEMESES.items() if each.pauses or BROKER_FAULTS & set(each.faults)} | BROKER_FAULTS
+    if stopped := [each for each in struck if each in stops]:
+        raise InputError(
+            f"{broker} at {address} was started by somebody else, and is not stopped; leave out --fault {stopped[0]}"
+        )
+    return [each.at(address, RUNNING[broker].PORTS[0].split()) for each in found]
+
+
 @contextlib.contextmanager
-def _started(broker: str, folder: Path, settings: Mapping[str, str], faults: Collection[Fault]) -> Iterator[LiveBroker]:
-    """A broker that runs and can be struck so; what it wrote is in ``folder`` afterwards."""
+def _running(
+    broker: str, folder: Path, settings: Mapping[str, str], faults: Collection[Fault], address: Address | None
+) -> Iterator[Broker]:
+    """A broker that runs and can be struck so; what one that is started here wrote is in ``folder`` afterwards."""
+    if address is not None:
+        yield RUNNING[broker](address, settings)
+        return
     place, notes = folder / "broker", folder / "power" if Fault.BROKER_CRASH in faults else None
     with contextlib.ExitStack() as stack:
         if Fault.JOURNAL_FAILURE not in faults:
@@ -226,7 +251,7 @@ class _Driven:
     """A client in one mode with a broker that runs."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what is driven
-        self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, kind: str, performed: set[TableRow]
+        self, broker: Broker, driver: Driver, claims: Claims, folder: Path, kind: str, performed: set[TableRow]
     ) -> None:
         """To the rows of the profile that are ``performed`` those are added that are here."""
         mode = next(claims.modes())
@@ -314,7 +339,7 @@ def _asked(
 
 
 def claims_of(  # noqa: PLR0913 - what is driven
-    broker: LiveBroker,
+    broker: Broker,
     driver: Driver,
     mode: AckMode,
     consumption: Consumption,

@@ -26,7 +26,7 @@ from ackfsm.driving.conform import (
     Status,
     claimed,
 )
-from ackfsm.driving.live.brokers import LiveBroker
+from ackfsm.driving.live.brokers import Broker
 from ackfsm.driving.live.clients.client import Answer, Client, ClientError, ClosedError, DownError
 from ackfsm.driving.live.clients.drivers import Driver
 from ackfsm.driving.live.faults.relay import Relay
@@ -95,7 +95,7 @@ class Loaded:
     """The clients of one library in one mode, which work at once."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what is driven, and how
-        self, broker: LiveBroker, driver: Driver, claims: Claims, folder: Path, kind: str, load: Load
+        self, broker: Broker, driver: Driver, claims: Claims, folder: Path, kind: str, load: Load
     ) -> None:
         """Of a broker that runs; each run has a folder of its own in ``folder``."""
         self.broker, self.driver, self.claims, self.kind, self.load = broker, driver, claims, kind, load
@@ -117,7 +117,7 @@ class Loaded:
 
     def queue(self, mode: Mode, fault: Fault | None) -> str:
         """That of a run."""
-        return f"load-{self.place.name}-{mode.delivery_mode}-{fault or NO_FAULT}"
+        return self.broker.own(f"load-{self.place.name}-{mode.delivery_mode}-{fault or NO_FAULT}")
 
     def covered(self) -> None:
         """Return nothing: the rows that so many messages performed are not counted."""
@@ -189,6 +189,8 @@ class _Run:
         for queue in self.queues:
             self.loaded.broker.declare(queue, self.loaded.kind)
         with contextlib.ExitStack() as stack, ThreadPoolExecutor() as pool:
+            for queue in self.queues:
+                stack.callback(self.loaded.broker.over, queue)
             stack.callback(self.nemesis.close)
             actors = [
                 stack.enter_context(kind(self, f"{kind.role}-{number}"))
@@ -219,7 +221,7 @@ class _Run:
 
     def _left(self, queue: str) -> int:
         """How much the broker says that it has at the end; this is told."""
-        depth = self.loaded.broker.depth(queue)
+        depth = self.loaded.broker.settled(queue)
         if not depth.ready + depth.unacknowledged:
             self.nemesis.drained(queue)
         else:
@@ -247,8 +249,8 @@ class _Run:
         self.nemesis.fault(Fault.BROKER_KILL)
         for each in actors:
             each.relay.refuse()
-        self.loaded.broker.kill()
-        self.loaded.broker.start()
+        self.loaded.broker.child().kill()
+        self.loaded.broker.child().start()
         until(self._serves, f"{self.loaded.broker.name} serves its queues")
         self.nemesis.recovered(Fault.BROKER_KILL)
         for each in actors:
@@ -290,7 +292,7 @@ class _Actor:
         self._random = random.Random(f"{run.random.random()} {name}")  # noqa: S311 - reproducible draws
         self._made, self._numbers = itertools.count(1), itertools.count(1)
         self._over = False
-        self.relay = Relay(run.loaded.broker.ports[run.loaded.driver.protocol])
+        self.relay = Relay(run.loaded.broker.ports[run.loaded.driver.protocol], run.loaded.broker.host)
         self.client = self._new()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The brokers that can be had, each started as a child of ours over a folder of its own."""
+"""The brokers that can be had: a child of ours over a folder of its own, or one that somebody else has started."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ from typing import Final
 
 from ackfsm.driving.live.brokers.activemq import ActiveMq
 from ackfsm.driving.live.brokers.artemis import Artemis
-from ackfsm.driving.live.brokers.broker import Depth, LiveBroker
+from ackfsm.driving.live.brokers.broker import Broker, Depth, LiveBroker
 from ackfsm.driving.live.brokers.broker_j import BrokerJ
 from ackfsm.driving.live.brokers.rabbitmq import RabbitMq
+from ackfsm.driving.live.brokers.running import Address, RunningArtemis, RunningBroker, RunningRabbitMq
 
-__all__ = ["BROKERS", "ActiveMq", "Artemis", "BrokerJ", "Depth", "LiveBroker", "RabbitMq"]
+__all__ = [
+    "BROKERS",
+    "RUNNING",
+    "ActiveMq",
+    "Address",
+    "Artemis",
+    "Broker",
+    "BrokerJ",
+    "Depth",
+    "LiveBroker",
+    "RabbitMq",
+    "RunningBroker",
+]
 
 BROKERS: Final[Mapping[str, type[LiveBroker]]] = MappingProxyType(
     {each.name: each for each in (ActiveMq, Artemis, BrokerJ, RabbitMq)}
 )
 """By name."""
+RUNNING: Final[Mapping[str, type[RunningBroker]]] = MappingProxyType(
+    {each.name: each for each in (RunningArtemis, RunningRabbitMq)}
+)
+"""By name, those that can be asked for their queues where somebody else has started them."""

@@ -8,9 +8,9 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from ackfsm.driving.live import java
-from ackfsm.driving.live.brokers.broker import LiveBroker, program
+from ackfsm.driving.live.brokers.broker import Broker, LiveBroker, program
 
-__all__ = ["JARS", "Artemis"]
+__all__ = ["JARS", "Artemis", "OfArtemis"]
 
 JARS: Final = "org.apache.artemis:apache-artemis:2.56.0:tar.gz:bin"
 """The broker, its own client, and Qpid JMS."""
@@ -27,15 +27,20 @@ _OF_THE_SERVER: Final = (
 _DEFAULTS: Final = {"journal-type": "NIO", "journal-file-size": "10M"}
 
 
-class Artemis(LiveBroker):
-    """Artemis with its journal in files of Java NIO, embedded in a program of ours."""
+class OfArtemis(Broker):
+    """Artemis, which is configured with its settings; the AMQP protocol and STOMP mark less than its own protocol."""
 
     name = "artemis"
     profile = "artemis"
-    dead_letters = "DLQ"
     SETTINGS = (*_OF_THE_SERVER, *_OF_ADDRESSES)
     PORTS = ("core amqp1 openwire stomp",)
     SEEN = MappingProxyType({each: {"ended_consumer_marks_redelivered": False} for each in ("amqp1", "stomp")})
+
+
+class Artemis(OfArtemis, LiveBroker):
+    """With its journal in files of Java NIO, embedded in a program of ours."""
+
+    dead_letters = "DLQ"
 
     @classmethod
     def lacks(cls) -> str:

@@ -1,4 +1,4 @@
-"""What a broker of others is to us: a child that is started, asked, broken and started again."""
+"""What a broker of others is to us: asked for its queues; and if it is a child of ours, broken and started again."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ from ackfsm.driving.live.faults.power import Kept, Recording
 from ackfsm.driving.live.processes import Group, free_ports, listens, until
 from ackfsm.terms import HostError, InputError
 
-__all__ = ["ANSWERS", "Depth", "LiveBroker", "program"]
+__all__ = ["ANSWERS", "Broker", "Depth", "LiveBroker", "program"]
 
 _STARTS: Final = 120.0
 """Seconds: on a busy machine a JVM that starts in two may take twenty."""
 _STOPS: Final = 30.0
 ANSWERS: Final = 15.0
+_SETTLES: Final = 2.0
+"""Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
+_SOON: Final = 0.05
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -38,22 +41,17 @@ class Depth:
     unacknowledged: int
 
 
-class LiveBroker(abc.ABC):
-    """A broker that keeps all its files in ``folder`` and serves clients of this machine alone.
+class Broker(abc.ABC):
+    """A broker that is driven by clients and asked for its queues.
 
     ``settings`` are by the vendor's names, as a profile of the tables has them, and of those that ``SETTINGS`` lists.
-    What ``environment`` adds reaches the broker's processes.  With a folder ``notes``, in which they note what they do
-    to its files, the broker can lose power; with a ``disk``, on which its folder lies, its journal can fail.  A block
-    ``with`` starts the broker, and kills it at last.
     """
 
     name: ClassVar[str]
     profile: ClassVar[str]
     """Of the tables; clients of another protocol may have another."""
-    dead_letters: ClassVar[str]
-    """The queue of messages that have used up their attempts."""
-    KINDS: ClassVar[Sequence[str]] = ("", "topic")
-    """Of destinations that can be declared; the first is the default."""
+    KINDS: ClassVar[Mapping[str, Mapping[str, str]]] = MappingProxyType({"": _NOTHING, "topic": _NOTHING})
+    """Of destinations that can be declared, each with the vendor's settings that it is; the first is the default."""
     SETTINGS: ClassVar[Sequence[str]]
     LIMIT: ClassVar[tuple[str, int]] = ("", 0)
     """The vendor's limit of deliveries, if the tables do not translate it, and how many attempts there are more."""
@@ -61,6 +59,86 @@ class LiveBroker(abc.ABC):
     """By protocol the settings of the tables that the broker has, where the profile is that of the client."""
     PORTS: ClassVar[Sequence[str]]
     """The protocols that are served at each port."""
+
+    host: str
+    ports: Mapping[str, int]
+    """Where clients are served, by protocol: amqp (0-8 to 0-10), amqp1, core, openwire, stomp."""
+
+    def __init__(self, settings: Mapping[str, str] = _NOTHING) -> None:
+        if strange := sorted(set(settings) - set(self.SETTINGS)):
+            raise InputError(f"{self.name} is not started with {strange[0]}; set one of {', '.join(self.SETTINGS)}")
+        self.vendor_settings = MappingProxyType(dict(settings))
+
+    @property
+    @abc.abstractmethod
+    def version(self) -> str:
+        """The vendor's."""
+
+    def own(self, queue: str) -> str:
+        """The name of a queue that is of this campaign alone."""
+        return queue
+
+    def declare(self, queue: str, kind: str = "") -> None:
+        """Make a durable queue, or the destination of one of ``KINDS``; what is there already stays."""
+        if kind not in self.KINDS:
+            raise InputError(f"{self.name} has no {kind!r}; declare one of {', '.join(filter(None, self.KINDS))}")
+        self._declare(queue, kind)
+
+    @abc.abstractmethod
+    def _declare(self, queue: str, kind: str) -> None:
+        """Make a destination of a kind that there is."""
+
+    @abc.abstractmethod
+    def remove(self, queue: str) -> None:
+        """Remove a queue with its messages."""
+
+    def over(self, queue: str) -> None:
+        """Hear that a run is over, whose queue this was."""
+        del queue
+
+    @abc.abstractmethod
+    def depth(self, queue: str) -> Depth:
+        """What a queue has now, by the broker's own count."""
+
+    def settled(self, queue: str) -> Depth:
+        """What a queue has once all consumers are gone, and what they held is in the queue again."""
+        end = time.monotonic() + _SETTLES
+        while (found := self.depth(queue)).unacknowledged and time.monotonic() < end:
+            time.sleep(_SOON)
+        return found
+
+    def settings(self, kind: str = "", protocol: str = "") -> Mapping[str, Any]:
+        """The settings of the profile that the vendor's, the kind of a queue and the client's protocol are."""
+        specification = tables.load()
+        named = specification.profiles[specification.profile_of(self.profile)]
+        words = {**self.KINDS[kind], **self.vendor_settings}
+        limit, more = self.LIMIT
+        given: dict[str, object] = {name: word for name, word in words.items() if named.vendor_alias(name)}
+        if limit in words:
+            given.pop(limit, None)
+            given["max_delivery_attempts"] = int(words[limit]) + more
+        return {**self.SEEN.get(protocol, _NOTHING), **specification.given(self.profile, given)}
+
+    def resends(self, protocol: str) -> bool:
+        """Whether the library of that protocol sends again by itself what it has told to be in doubt."""
+        return bool(self.SEEN.get(protocol, _NOTHING).get("resend_in_doubt"))
+
+    def child(self) -> LiveBroker:
+        """The broker as one that can be stopped.  Raises :class:`InputError` if somebody else has started it."""
+        raise InputError(f"{self.name} was started by somebody else, and is not stopped")
+
+
+class LiveBroker(Broker):
+    """A child of ours, which keeps all its files in ``folder`` and serves clients of this machine alone.
+
+    What ``environment`` adds reaches the broker's processes.  With a folder ``notes``, in which they note what they do
+    to its files, the broker can lose power; with a ``disk``, on which its folder lies, its journal can fail.  A block
+    ``with`` starts the broker, and kills it at last.
+    """
+
+    host = "127.0.0.1"
+    dead_letters: ClassVar[str]
+    """The queue of messages that have used up their attempts."""
     MORE_PORTS: ClassVar[int] = 1
     """That clients do not use; the first is that at which we ask the broker."""
 
@@ -74,21 +152,18 @@ class LiveBroker(abc.ABC):
         notes: Path | None = None,
         disk: SmallDisk | None = None,
     ) -> None:
-        if strange := sorted(set(settings) - set(self.SETTINGS)):
-            raise InputError(f"{self.name} is not started with {strange[0]}; set one of {', '.join(self.SETTINGS)}")
+        super().__init__(settings)
         if lack := self.lacks():
             raise java.UnavailableError(lack)
         self.folder = folder.resolve()
-        self.vendor_settings = MappingProxyType(dict(settings))
         self._environment, self._jvm = environment, tuple(jvm)
         self._notes, self._disk = notes, disk
         self._recording: Recording | None = None
         numbers = free_ports(len(self.PORTS) + self.MORE_PORTS)
         served = zip(self.PORTS, numbers, strict=False)
-        self.ports: Mapping[str, int] = MappingProxyType(
+        self.ports = MappingProxyType(
             {protocol: number for protocols, number in served for protocol in protocols.split()}
         )
-        """Where clients are served, by protocol: amqp (0-8 to 0-10), amqp1, core, openwire, stomp."""
         self._more_ports = numbers[len(self.PORTS) :]
         self._group: Group | None = None
 
@@ -97,14 +172,13 @@ class LiveBroker(abc.ABC):
     def lacks(cls) -> str:
         """What is missing on this machine to start the broker, and how that is had; empty if nothing is."""
 
-    @property
-    @abc.abstractmethod
-    def version(self) -> str:
-        """The vendor's."""
-
     @abc.abstractmethod
     def _command(self) -> Sequence[str]:
         """What to run; the files that the program reads are written before."""
+
+    def child(self) -> LiveBroker:
+        """The broker itself."""
+        return self
 
     def start(self) -> None:
         """Start over what is in the folder; returns when clients are served."""
@@ -181,10 +255,9 @@ class LiveBroker(abc.ABC):
         self._running().send(signal.SIGCONT)
 
     def declare(self, queue: str, kind: str = "") -> None:
-        """Make a durable queue, or the destination of one of ``KINDS``; what is there already stays."""
-        if kind not in self.KINDS:
-            raise InputError(f"{self.name} has no {kind!r}; declare one of {', '.join(filter(None, self.KINDS))}")
-        self._declare(queue, kind)
+        """See :meth:`Broker.declare`; no loss of power takes it back."""
+        super().declare(queue, kind)
+        self.settle()
 
     def _declare(self, queue: str, kind: str) -> None:
         self._asked(f"{kind or 'queue'} {queue}")
@@ -197,27 +270,6 @@ class LiveBroker(abc.ABC):
         """What a queue has now, by the broker's own count."""
         ready, unacknowledged = self._asked(f"depth {queue}").split()
         return Depth(int(ready), int(unacknowledged))
-
-    def settings(self, kind: str = "", protocol: str = "") -> Mapping[str, Any]:
-        """The settings of the profile that the vendor's, the kind of a queue and the client's protocol are."""
-        specification = tables.load()
-        named = specification.profiles[specification.profile_of(self.profile)]
-        words = {**self._of_kind(kind), **self.vendor_settings}
-        limit, more = self.LIMIT
-        given: dict[str, object] = {name: word for name, word in words.items() if named.vendor_alias(name)}
-        if limit in words:
-            given.pop(limit, None)
-            given["max_delivery_attempts"] = int(words[limit]) + more
-        return {**self.SEEN.get(protocol, _NOTHING), **specification.given(self.profile, given)}
-
-    def resends(self, protocol: str) -> bool:
-        """Whether the library of that protocol sends again by itself what it has told to be in doubt."""
-        return bool(self.SEEN.get(protocol, _NOTHING).get("resend_in_doubt"))
-
-    def _of_kind(self, kind: str) -> Mapping[str, str]:
-        """The vendor's settings that are a kind of queue."""
-        del kind
-        return _NOTHING
 
     def __enter__(self) -> Self:
         self.start()

@@ -9,25 +9,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from ackfsm.driving.live.brokers.broker import LiveBroker, program
+from ackfsm.driving.live.brokers.broker import Broker, LiveBroker, program
 
-__all__ = ["RabbitMq"]
+__all__ = ["OfRabbitMq", "RabbitMq"]
 
 _FOLDER: Final = Path("/usr/lib/rabbitmq")
 _SERVER: Final = _FOLDER / "bin" / "rabbitmq-server"
 """Not the command of that name, which changes the user and writes to the system's own log."""
 _DEAD_LETTERS: Final = "x-dead-letter-exchange"
-_KINDS: Final = MappingProxyType(
-    {
-        "": {},
-        "classic-v1": {"x-queue-type": "classic", "x-queue-version": "1"},
-        "classic-v2": {"x-queue-type": "classic", "x-queue-version": "2"},
-        "quorum": {"x-queue-type": "quorum"},
-    }
-)
 
 
-class RabbitMq(LiveBroker):
+class OfRabbitMq(Broker):
     """RabbitMQ; all settings are arguments of the queues that are declared.
 
     The exchange of dead letters is the default one, whose name is empty.
@@ -35,11 +27,28 @@ class RabbitMq(LiveBroker):
 
     name = "rabbitmq"
     profile = "rabbitmq"
-    dead_letters = "DLQ"
-    KINDS = tuple(_KINDS)
+    KINDS = MappingProxyType(
+        {
+            "": {},
+            "classic-v1": {"x-queue-type": "classic", "x-queue-version": "1"},
+            "classic-v2": {"x-queue-type": "classic", "x-queue-version": "2"},
+            "quorum": {"x-queue-type": "quorum"},
+        }
+    )
     SETTINGS = ("x-queue-type", "x-queue-version", "x-delivery-limit", "x-single-active-consumer", _DEAD_LETTERS)
     LIMIT = ("x-delivery-limit", 1)
     PORTS = ("amqp amqp1", "stomp")
+
+    def arguments(self, kind: str, dead_letters: str) -> dict[str, str]:
+        """The arguments of a queue, whose dead letters go to ``dead_letters`` if they go anywhere."""
+        given = {**self.KINDS[kind], **self.vendor_settings}
+        return {**given, "x-dead-letter-routing-key": dead_letters} if _DEAD_LETTERS in given else given
+
+
+class RabbitMq(OfRabbitMq, LiveBroker):
+    """The server of the system's package."""
+
+    dead_letters = "DLQ"
     MORE_PORTS: ClassVar[int] = 3
 
     @classmethod
@@ -93,10 +102,5 @@ class RabbitMq(LiveBroker):
         }
 
     def _declare(self, queue: str, kind: str) -> None:
-        arguments = {} if queue == self.dead_letters else {**self._of_kind(kind), **self.vendor_settings}
-        if _DEAD_LETTERS in arguments:
-            arguments["x-dead-letter-routing-key"] = self.dead_letters
+        arguments = {} if queue == self.dead_letters else self.arguments(kind, self.dead_letters)
         self._asked(" ".join(["queue", queue, *(f"{name}={value}" for name, value in arguments.items())]))
-
-    def _of_kind(self, kind: str) -> Mapping[str, str]:
-        return _KINDS[kind]

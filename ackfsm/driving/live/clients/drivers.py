@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import quote
 
 import yaml
 
+from ackfsm.driving.live.brokers import Address
 from ackfsm.driving.live.clients.client import python_worker
 from ackfsm.driving.live.clients.jms import LIBRARIES, JmsLibrary
 from ackfsm.driving.live.clients.modes import Driven, all_driven
@@ -25,6 +28,7 @@ _JMS: Final[Mapping[str, Sequence[str]]] = MappingProxyType(
     }
 )
 """The libraries of JMS that a broker is driven with."""
+_DEFAULT: Final = "/"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,12 +44,14 @@ class Driver:
         outcomes: that an application may state beside its acknowledgement.
         recovers: whether its sessions recover.
         settings: by the vendor's names, with which a connection is opened.
+        login: the names of those that are user, password and, where it has it, virtual host.
         settable: the names of those that somebody may set.
         asynchronous: whether it waits for the outcome of no send before the next one.
         configured: the settings of the tables for a mode.
         lacks: what is missing on this machine to run it, and how that is had; empty if nothing is.
         command: what starts its process.
         nemesis: who strikes while it is driven.
+        written: how a setting is written that has any letters.
     """
 
     client: str
@@ -56,16 +62,30 @@ class Driver:
     outcomes: Collection[str]
     recovers: bool
     settings: Mapping[str, Any]
+    login: Sequence[str]
     settable: Sequence[str]
     asynchronous: bool
     configured: Callable[[AckMode, Consumption], Mapping[str, Any]]
     lacks: Callable[[], str]
     command: Callable[[], Sequence[str]]
     nemesis: Nemesis = FAULTS
+    written: Callable[[str], str] = str
 
     def under(self, nemesis: str) -> Driver:
         """The same client under another nemesis, after which it is named."""
         return dataclasses.replace(self, client=f"{self.client}-{nemesis}", nemesis=NEMESES[nemesis])
+
+    def at(self, address: Address, protocols: Collection[str]) -> Driver:
+        """The same client, connecting as whom ``address`` says, where these ``protocols`` are served."""
+        told = (address.user, address.password, address.virtual_host)
+        login = {name: self.written(word) for name, word in zip(self.login, told, strict=False)}
+        why = ""
+        if self.protocol not in protocols:
+            why = f"it speaks {self.protocol}, which is served at another port"
+        elif len(self.login) < len(told) and address.virtual_host != _DEFAULT:
+            why = f"it reaches no virtual host but {_DEFAULT}"
+        lacks = (lambda: why) if why else self.lacks
+        return dataclasses.replace(self, settings={**self.settings, **login}, lacks=lacks)
 
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -99,11 +119,13 @@ def _of_jms(library: JmsLibrary, given: Mapping[str, str], *, asynchronous: bool
         outcomes=library.outcomes.keys(),
         recovers=True,
         settings=settings,
+        login=library.login,
         settable=library.settable(),
         asynchronous=asynchronous,
         configured=configured,
         lacks=lambda: _waits(library.name, asynchronous and not library.asynchronous) or library.lacks(),
         command=library.command,
+        written=functools.partial(quote, safe=""),
     )
 
 
@@ -123,6 +145,7 @@ def _of_python(driven: Driven, given: Mapping[str, str], *, asynchronous: bool) 
         outcomes=driven.outcomes,
         recovers=False,
         settings={**driven.open, **settings},
+        login=driven.login,
         settable=tuple(driven.names),
         asynchronous=asynchronous,
         configured=configured,

@@ -55,6 +55,7 @@ class JmsLibrary:
         setting: how a setting is written, by ``printf``.
         separator: what stands between two settings.
         settings: those that it has unless told otherwise.
+        login: those that are user and password.
         modes: its numbers of acknowledgement modes.
         waits: for each call the setting that says whether it waits for the broker, its default, and the values that do.
         asynchronous: whether it has a CompletionListener.
@@ -78,6 +79,7 @@ class JmsLibrary:
     setting: str = "%s=%s"
     separator: str = "&"
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    login: Sequence[str] = ()
     modes: Mapping[AckMode, int]
     waits: Mapping[str, Sequence[str]]
     asynchronous: bool = True
@@ -121,7 +123,7 @@ class JmsLibrary:
         return {key: values[key] for key in given}
 
 
-_PYTHON_ONLY: Final = {"name", "protocol", "profile", "jars", "properties"}
+_PYTHON_ONLY: Final = {"name", "protocol", "profile", "jars", "login", "properties"}
 
 
 def _recorder() -> Path:
@@ -145,6 +147,7 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                 failover="tcp://{host}:{port}?{settings}",
                 failover_prefix="",  # it reconnects by reconnectAttempts, which may be said either way
                 settings={"reconnectAttempts": "0", "callTimeout": "8000"},
+                login=("user", "password"),
                 modes={**_STANDARD, AckMode.PRE_ACKNOWLEDGE: 100, AckMode.INDIVIDUAL_ACKNOWLEDGE: 101},
                 waits={
                     "PERSISTENT": ["blockOnDurableSend", "true", "true"],
@@ -170,6 +173,7 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "jms.sendTimeout": "8000",
                     "jms.closeTimeout": "1000",
                 },
+                login=("jms.username", "jms.password"),
                 modes={
                     **_STANDARD,
                     AckMode.PRE_ACKNOWLEDGE: 100,

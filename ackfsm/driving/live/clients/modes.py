@@ -24,6 +24,7 @@ class Driven:
     broker: str
     protocol: str
     profile: str
+    login: Sequence[str]
     modes: Mapping[str, str]
     consumptions: Sequence[str]
     outcomes: Sequence[str]

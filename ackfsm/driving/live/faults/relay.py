@@ -1,6 +1,6 @@
 """A TCP relay that delays, throttles, holds, cuts and refuses connections, in a process of its own.
 
-``python -m ackfsm.driving.live.faults.relay PORT`` relays a free port to ``PORT`` of this machine until its input ends.
+``python -m ackfsm.driving.live.faults.relay PORT HOST`` relays a free port to that of ``HOST`` until its input ends.
 It writes its port and then, for each line of its input, which is a JSON object, the bytes that were relayed so far.
 """
 
@@ -89,8 +89,8 @@ class Line:
 class Relay:
     """A relay that runs; clients connect to ``port``.  It ends with the process that made it, even a killed one."""
 
-    def __init__(self, target: int) -> None:
-        command = [sys.executable, "-m", __name__, str(target)]
+    def __init__(self, target: int, host: str = "127.0.0.1") -> None:
+        command = [sys.executable, "-m", __name__, str(target), host]
         self._process = subprocess.Popen(  # noqa: S603 - this module
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -221,7 +221,7 @@ class _Direction:
 class _Server:
     """The loop of the relay's process: all connections in one thread, which waits for sockets and times at once."""
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: tuple[str, int]) -> None:
         self._target = target
         self._state = dict(_HEALTHY)
         self._pairs: list[tuple[_Direction, _Direction]] = []
@@ -285,7 +285,7 @@ class _Server:
     def _accept(self) -> None:
         client, _ = self._listener.accept()
         try:
-            broker = socket.create_connection(("127.0.0.1", self._target), 1)
+            broker = socket.create_connection(self._target, 1)
         except OSError:
             client.close()
             return
@@ -331,7 +331,7 @@ def _say(answer: dict[str, int]) -> None:
 def _serve() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # at Ctrl-C the harness ends in order, and the relay with it
     ctypes.CDLL(None).prctl(_PR_SET_TIMERSLACK, 1, 0, 0, 0)
-    _Server(int(sys.argv[1])).run()
+    _Server((sys.argv[2], int(sys.argv[1]))).run()
 
 
 if __name__ == "__main__":
