@@ -98,6 +98,18 @@ def _plan_faults(**_: Any) -> list[str]:
     return [*FAULTS]
 
 
+def _brokers(**_: Any) -> list[str]:
+    from ackfsm.driving.live.brokers import BROKERS
+
+    return [*BROKERS]
+
+
+def _live_faults(**_: Any) -> list[str]:
+    from ackfsm.driving.live.nemeses import NEMESES
+
+    return [*(each.value for each in Fault), "none", *NEMESES]
+
+
 def _own_names() -> list[str]:
     table = _profile()
     return [] if table is None else [name.name for name in table.names.values()]
@@ -201,6 +213,8 @@ _OF_OPTION: Final[Mapping[str, _Completer]] = MappingProxyType(
 _OF_COMMAND: Final[Mapping[tuple[str, str], _Completer]] = MappingProxyType(
     {
         ("plan", "fault"): _plan_faults,
+        ("live", "broker"): _brokers,
+        ("live", "fault"): _live_faults,
         ("verify", "faults"): _list_of(Fault, "recorded", "any"),
         ("draw", "form"): _drawings,
         ("export", "form"): _exports,

@@ -45,6 +45,8 @@ OFFERED = {
     "ackfsm where redelivery_mark": {"redelivery_mark_persisted"},
     "ackfsm journal comp": {"compact"},
     "ackfsm conform --fault rej": {"rejection"},
+    "ackfsm live broker": {"broker-j"},
+    "ackfsm live rabbitmq --fault b": {"blackhole", "broker_crash", "broker_kill"},
 }
 
 

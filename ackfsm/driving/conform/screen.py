@@ -16,7 +16,7 @@ from ackfsm.showing.views.lines import hanging, listed, titled
 from ackfsm.terms import Verdict
 from ackfsm.text import printable, shown
 
-__all__ = ["STYLE", "answer_line", "conform_screen"]
+__all__ = ["STYLE", "answer_line", "conform_screen", "many"]
 
 _WIDEST = 120
 """Sentences of longer lines are hard to read."""
@@ -41,7 +41,7 @@ def conform_screen(report: Report) -> RenderableType:
 def answer_line(verdict: Verdict, counts: Mapping[Status, int], of: str, *, invalid: str, valid: str) -> RenderableType:
     """Return the answer: how many of the combinations ``of`` something are as bad as that, and what they did."""
     judged = sum(counts[status] for status in (Status.OK, Status.VIOLATION, Status.UNKNOWN))
-    cells = f"{_many(judged, 'combination')} of {of}"
+    cells = f"{many(judged, 'combination')} of {of}"
     told = {
         Verdict.VALID: f"{cells}, {valid}",
         Verdict.INVALID: f"{counts[Status.VIOLATION]:,} of {cells} {invalid}",
@@ -63,13 +63,14 @@ def _heading(report: Report) -> RenderableType:
 def _limits(limits: Limits) -> str:
     calls = "" if limits.timeout is None else f"; {limits.timeout:g}s for a call"
     return (
-        f"for each combination {_many(limits.runs, 'run')} with {_many(limits.messages, 'message')}; "
+        f"for each combination {many(limits.runs, 'run')} with {many(limits.messages, 'message')}; "
         f"seed {limits.seed}{calls}; "
         f"{limits.wait:g}s for a message to come"
     )
 
 
-def _many(number: int, what: str) -> str:
+def many(number: int, what: str) -> str:
+    """So many of a thing."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ackfsm.driving.conform import Cell, Report, Status
-from ackfsm.driving.conform.screen import STYLE, answer_line
+from ackfsm.driving.conform.screen import STYLE, answer_line, many
 from ackfsm.driving.live.campaign import LiveReport
 from ackfsm.driving.live.load import LoadedCell
 from ackfsm.showing.views.lines import hanging, titled
@@ -51,7 +51,8 @@ def _limits(report: LiveReport) -> str:
     if report.load is not None:
         return f"{report.load} (seed {limits.seed})"
     end = "" if limits.seconds is None else f", begun within {limits.seconds:g} s"
-    return f"the tour, and {limits.runs:,} drawn programs of {limits.messages:,} messages (seed {limits.seed}){end}"
+    drawn = f"{many(limits.runs, 'drawn program')} of {many(limits.messages, 'message')}"
+    return f"the tour, and {drawn} (seed {limits.seed}){end}"
 
 
 def _clients(report: LiveReport) -> Iterator[RenderableType]:
