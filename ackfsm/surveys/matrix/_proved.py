@@ -17,10 +17,7 @@ from typing import Final, NamedTuple
 
 from ackfsm.surveys.matrix._any_number import keys_for_any_number
 from ackfsm.surveys.matrix._plan import ANY_FAULTS, Plan
-from ackfsm.surveys.matrix._result import AnyNumber, Matrix
-from ackfsm.surveys.matrix._run import run
-from ackfsm.tables import Specification
-from ackfsm.tables.batch import Batch, ProgressBar, chunks
+from ackfsm.tables.batch import Batch, chunks
 from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode
 
 __all__ = [
@@ -28,10 +25,9 @@ __all__ = [
     "KEPT_IN",
     "DecidedMode",
     "Undecided",
-    "decide_modes",
-    "decided_modes_text",
     "kept_decisions",
     "keys_of_modes",
+    "plan_of",
     "read_decided_modes",
 ]
 
@@ -45,15 +41,6 @@ KEPT_IN: Final = "any_number.txt"
 
 _KEY_LENGTH: Final = 16
 _CONFIGURATIONS_A_TASK: Final = 4
-
-_HEADING: Final = """\
-# What can happen with any number of messages and of any faults {where}.
-# Each line has the digest of all that decides; the first configuration that has it; what is possible, with how many
-# messages; what is undecided, with how many messages all of it was searched, and why it is not proved.  Every other
-# anomaly is proved impossible.
-# {decided} of {systems} different systems are here; of their {pairs:,} pairs with an anomaly {undecided} are undecided.
-"""
-
 
 _UNDECIDED: Final = re.compile(r"(?P<name>\w+):(?P<searched>\d+) \[(?P<why>[^]]*)\]")
 
@@ -85,69 +72,18 @@ class DecidedMode:
 
 def keys_of_modes(work: Batch, modes: Sequence[Configuration]) -> dict[Configuration, str]:
     """The digest under which each mode is kept."""
-    task = functools.partial(keys_for_any_number, _plan(()))
+    task = functools.partial(keys_for_any_number, plan_of(()))
     found = work.run("looking for proofs", task, chunks(modes, _CONFIGURATIONS_A_TASK))
     return {mode: keys[0][:_KEY_LENGTH] for mode, keys in zip(modes, found, strict=True)}
 
 
-def decide_modes(
-    specification: Specification,
-    modes: Sequence[Configuration],
-    *,
-    jobs: int = 1,
-    progress_bar: ProgressBar | None = None,
-) -> list[DecidedMode]:
-    """Decide each of ``modes``; a second to a minute for each distinct one."""
-    matrix = run(_plan(modes), specification, jobs=jobs, progress_bar=progress_bar)
-    return [_decided(matrix, number) for number in range(len(modes))]
-
-
-def _plan(modes: Sequence[Configuration]) -> Plan:
+def plan_of(modes: Sequence[Configuration]) -> Plan:
+    """Ask of each of ``modes`` what can happen with any number of messages and of faults."""
     return Plan(tuple(modes), tuple(FACTORS), (), (ANY_FAULTS,), None, None)
 
 
-def _decided(matrix: Matrix, number: int) -> DecidedMode:
-    outcome = matrix.outcome(number, 0)
-    if not isinstance(outcome, AnyNumber):
-        raise TypeError(f"{type(outcome).__name__} is not of any number of messages")
-    return DecidedMode(
-        {name: outcome.messages[name] for name in outcome.anomalies},
-        {
-            anomaly.value: Undecided(outcome.searched[anomaly], outcome.undecided[anomaly])
-            for anomaly in matrix.anomalies
-            if anomaly in outcome.undecided
-        },
-    )
-
-
-def decided_modes_text(decided: Mapping[str, DecidedMode], names: Mapping[str, str], where: str) -> str:
-    """The file: a line for each key of ``names`` that is decided, with its name; ``where`` says of what they are."""
-    known = {key: decided[key] for key in names if key in decided}
-    lines = (
-        "; ".join((key, names[key], _possible(one.possible), _undecided(one.undecided))).rstrip()
-        for key, one in known.items()
-    )
-    heading = _HEADING.format(
-        where=where,
-        decided=len(known),
-        systems=len(names),
-        pairs=len(known) * len(Anomaly),
-        undecided=sum(len(one.undecided) for one in known.values()),
-    )
-    return heading + "".join(f"{line}\n" for line in lines)
-
-
-def _possible(possible: Mapping[str, int]) -> str:
-    return " ".join(f"{name}:{possible[name]}" for name in Anomaly if name in possible)
-
-
-def _undecided(undecided: Mapping[str, Undecided]) -> str:
-    found = ((name, undecided[name]) for name in Anomaly if name in undecided)
-    return " ".join(f"{name}:{one.searched} [{one.why}]" for name, one in found)
-
-
 def read_decided_modes(lines: Iterable[str]) -> dict[str, DecidedMode]:
-    """What :func:`decided_modes_text` has written, by its key."""
+    """The decisions that are kept in ``lines``, by their key."""
     return dict(_read(line) for line in lines if not line.startswith("#"))
 
 
