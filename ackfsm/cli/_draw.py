@@ -16,8 +16,6 @@ from ackfsm.terms import InputError
 if TYPE_CHECKING:
     from ackfsm.showing import draw
 
-__all__ = ["add_draw"]
-
 
 def add_draw(commands: Commands) -> None:
     parser = command(

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from ackfsm.showing import draw
     from ackfsm.showing.views.history import Stories, Story
 
-__all__ = ["add_explain"]
-
 
 class _Form(StrEnum):
     """The form of a written story."""

@@ -14,8 +14,6 @@ from ackfsm.cli._output import is_standard_output, print_file, print_json, progr
 from ackfsm.support.files import check_place, write_files
 from ackfsm.terms import InputError
 
-__all__ = ["add_export"]
-
 _ENDINGS = {".pml": Format.PROMELA, ".tla": Format.TLA, ".json": Format.JSON, ".scxml": Format.SCXML}
 
 

@@ -26,27 +26,6 @@ if TYPE_CHECKING:
 
     from ackfsm.tables.batch import ProgressBar
 
-__all__ = [
-    "console",
-    "emit",
-    "emit_folder",
-    "flush",
-    "flush_or_discard",
-    "hand_out",
-    "is_standard_output",
-    "note",
-    "piped_width",
-    "prepare_streams",
-    "print_file",
-    "print_json",
-    "print_text",
-    "progress_bars",
-    "progress_line",
-    "standard_output",
-    "write_then_report",
-    "written_lines",
-]
-
 _DELAY: Final = 2.0
 """Seconds after which a progress line is shown on a terminal."""
 

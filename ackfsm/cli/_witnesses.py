@@ -31,8 +31,6 @@ from ackfsm.text import meant, quoted
 if TYPE_CHECKING:
     from ackfsm.checking.unbounded import Decision
 
-__all__ = ["Form", "add_form", "form_of", "show"]
-
 
 class Form(StrEnum):
     """The form of a written witness."""

@@ -32,8 +32,6 @@ from ackfsm.spark._levels import METADATA, MIXED, Levels, first_of, states_in
 from ackfsm.spark._paths import uri
 from ackfsm.terms import DefectError, check_number
 
-__all__ = ["BUCKETS", "SMALL", "explore"]
-
 BUCKETS: Final = 16
 """Parts of a large level: a task of Spark holds what one of them gets from the level before, without repetitions."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-__all__ = ["uri"]
-
 
 def uri(file: Path) -> str:
     """``file`` as Spark takes it: on the local file system, and with nothing in it read as a pattern."""

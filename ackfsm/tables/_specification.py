@@ -28,8 +28,6 @@ from ackfsm.tables._urls import url_parameters
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, key_type, legal_values, parse_value
 from ackfsm.text import in_words, quoted, shown
 
-__all__ = ["Monitor", "Promise", "Property", "Specification", "is_profile_file"]
-
 _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
 
 

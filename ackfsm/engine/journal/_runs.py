@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from ackfsm.terms import InputError
 
-__all__ = ["Operation", "parse_workload", "random_run"]
-
 _ENTRIES = ("store", "remove", "commit", "mark", "remember")
 _CALLS = ("write", "sync", "compact", "reopen")
 _FAILURES = ("kill", "crash", "tear")

@@ -12,8 +12,6 @@ from ackfsm.history.importing.interface import Importer, Options
 from ackfsm.terms import InputError
 from ackfsm.text import meant, quoted
 
-__all__ = ["FORMATS", "Format", "format_named"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Format:

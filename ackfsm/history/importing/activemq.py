@@ -23,8 +23,6 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Classic", "importer"]
-
 _BROKER: Final = "the broker logs what it takes and sends, and not what applications do"
 _NOT_LOGGED: Final = "the plugin has no line for it"
 _CANNOT_SHOW: Final[Mapping[str, str]] = MappingProxyType(

@@ -22,8 +22,6 @@ from ackfsm.text import quoted, shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Artemis", "importer"]
-
 _BROKER: Final = "the broker logs what it takes, sends and forgets, and not what applications do"
 _NOT_LOGGED: Final = "neither the plugin nor the audit log has a line for it"
 _CANNOT_SHOW: Final[Mapping[str, str]] = MappingProxyType(

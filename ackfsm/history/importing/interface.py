@@ -15,8 +15,6 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PLACES", "Importer", "Options", "Problems", "Unread"]
-
 PLACES: Final = 3
 """Of each reason why something could not be read, so many places are kept; the others are only counted."""
 

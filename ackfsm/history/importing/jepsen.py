@@ -23,8 +23,6 @@ from ackfsm.text import quoted, shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Jepsen", "importer"]
-
 _QUEUE: Final = "queue"
 """What the queue is called: a history of Jepsen has one, and does not name it."""
 

@@ -10,8 +10,6 @@ from typing import Final
 
 from ackfsm.history.importing.streams import lines
 
-__all__ = ["dated_lines"]
-
 _DATED: Final = re.compile(
     r"\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?\s*(.*)", re.DOTALL
 )

@@ -26,8 +26,6 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Firehose", "Tracing", "importer", "tracing"]
-
 _CLIENTS: Final = "the firehose has what the broker takes and sends, and nothing of what clients do with it"
 _UNTRACED: Final = "the broker does not trace it"
 _CANNOT_SHOW: Final[Mapping[str, str]] = MappingProxyType(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-__all__ = ["SPREAD_TIMES", "Spread"]
-
 
 class Spread(enum.IntEnum):
     """How a time is distributed around its mean; uniform is from 0 to twice the mean."""

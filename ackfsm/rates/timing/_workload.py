@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from ackfsm.terms import InputError
 
-__all__ = ["RESOURCES", "Workload"]
-
 _ZERO: Final = Fraction(0)
 
 

@@ -20,8 +20,6 @@ from ackfsm.showing.draw._table import body, head, system_body, system_head
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Format", "draw", "overview"]
-
 
 class Format(StrEnum):
     """The form of a drawing."""

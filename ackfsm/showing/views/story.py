@@ -33,8 +33,6 @@ from ackfsm.text import in_words, quoted, shown
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions
 
-__all__ = ["around_json", "around_screen", "around_text", "lanes_of", "story_json", "story_screen", "story_text"]
-
 _STYLE: Final = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 _PLAIN_WIDTH: Final = 80
 """Columns of a story that is not written to a terminal."""

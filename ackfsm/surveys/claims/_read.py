@@ -18,8 +18,6 @@ from ackfsm.tables import Specification, check_sources, read_form
 from ackfsm.terms import InputError
 from ackfsm.text import in_words, meant, quoted
 
-__all__ = ["Check", "Claim", "Contradiction", "choose", "read"]
-
 
 class Check(Protocol):
     """Something that can be decided on the tables."""

@@ -7,8 +7,6 @@ from pathlib import Path
 from ackfsm.support import throughput
 from ackfsm.tables import Seed, read_form, read_seeds
 
-__all__ = ["seeds"]
-
 
 def seeds(directory: Path | None = None) -> tuple[Seed, ...]:
     """Return the seed documents with the sentences of the package, or of ``directory``.

@@ -12,8 +12,6 @@ from ackfsm.tables import Promise, Specification
 from ackfsm.tables.batch import ProgressBar, batch
 from ackfsm.terms import Anomaly, Configuration
 
-__all__ = ["ModeResult", "mode_sweep", "modes"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ModeResult:

@@ -20,17 +20,6 @@ from ackfsm.surveys.matrix._plan import ANY_FAULTS, Plan
 from ackfsm.tables.batch import Batch, chunks
 from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode
 
-__all__ = [
-    "FACTORS",
-    "KEPT_IN",
-    "DecidedMode",
-    "Undecided",
-    "kept_decisions",
-    "keys_of_modes",
-    "plan_of",
-    "read_decided_modes",
-]
-
 FACTORS: Final[Mapping[str, tuple[object, ...]]] = MappingProxyType(
     {"delivery_mode": tuple(DeliveryMode), "ack_mode": tuple(AckMode), "consumption": tuple(Consumption)}
 )

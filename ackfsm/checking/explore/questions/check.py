@@ -17,8 +17,6 @@ from ackfsm.checking.network import Bounds, Network, NetworkEvent, Observer, com
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, InputError
 
-__all__ = ["Answer", "Finding", "SearchFunction", "check", "without_effect"]
-
 
 class SearchFunction(Protocol):
     """Searches a whole state space, as :func:`ackfsm.checking.explore.explore` does in one process."""

@@ -10,8 +10,6 @@ from ackfsm.checking.explore.search.options import SearchOptions
 from ackfsm.checking.network import compose, observers_named
 from ackfsm.tables import Specification
 
-__all__ = ["stand_of_confirmed"]
-
 
 def stand_of_confirmed(  # noqa: PLR0913 - the options of a check
     specification: Specification,
