@@ -54,6 +54,12 @@ def is_standard_output(path: Path) -> bool:
     return str(path) in _NAMES
 
 
+def output_file(arguments: argparse.Namespace) -> Path | None:
+    """The file of ``--output``, if it is another than standard output."""
+    output: Path | None = arguments.output
+    return None if output is None or is_standard_output(output) else output
+
+
 def print_text(text: str) -> None:
     """Print ``text`` for a person or a program.  Raises :class:`HostError` if it cannot be written."""
     with standard_output() as out:
