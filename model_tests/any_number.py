@@ -12,31 +12,75 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from ackfsm import tables
 from ackfsm.support.files import write_file
 from ackfsm.surveys import matrix
-from ackfsm.surveys.matrix import DecidedMode
+from ackfsm.surveys.matrix import AnyNumber, DecidedMode, Matrix, Undecided
 from ackfsm.tables import Specification
 from ackfsm.tables.batch import batch
-from ackfsm.terms import Configuration
+from ackfsm.terms import Anomaly, Configuration
 from model_tests.support.places import PROJECT
 
-__all__ = ["FILE", "configurations_of_matrix", "first_of", "main", "modes_of", "names_of", "text_of"]
+__all__ = ["FILE", "configurations_of_matrix", "decide_modes", "first_of", "main", "modes_of", "names_of", "text_of"]
 
 
 FILE: Final = PROJECT / "ackfsm" / "surveys" / "matrix" / matrix.KEPT_IN
-_WHERE: Final = (
-    "in the modes of the systems, all other settings\n# at their defaults.  Made by python -m model_tests.any_number"
-)
-_MODE: Final = ("delivery_mode", *matrix.MODE_KEYS)
+_HEADING: Final = """\
+# What can happen with any number of messages and of any faults in the modes of the systems, all other settings
+# at their defaults.  Made by python -m model_tests.any_number.
+# Each line has the digest of all that decides; the first configuration that has it; what is possible, with how many
+# messages; what is undecided, with how many messages all of it was searched, and why it is not proved.  Every other
+# anomaly is proved impossible.
+# {decided} of {systems} different systems are here; of their {pairs:,} pairs with an anomaly {undecided} are undecided.
+"""
+
+
+def decide_modes(specification: Specification, modes: Sequence[Configuration]) -> list[DecidedMode]:
+    """Decide each of ``modes``; a second to a minute for each distinct one."""
+    found = matrix.run(matrix.plan_of(modes), specification)
+    return [_decided(found, number) for number in range(len(modes))]
+
+
+def _decided(found: Matrix, number: int) -> DecidedMode:
+    outcome = found.outcome(number, 0)
+    if not isinstance(outcome, AnyNumber):
+        raise TypeError(f"{type(outcome).__name__} is not of any number of messages")
+    return DecidedMode(
+        {name: outcome.messages[name] for name in outcome.anomalies},
+        {
+            anomaly.value: Undecided(outcome.searched[anomaly], outcome.undecided[anomaly])
+            for anomaly in found.anomalies
+            if anomaly in outcome.undecided
+        },
+    )
 
 
 def text_of(decided: Mapping[str, DecidedMode], names: Mapping[str, str]) -> str:
-    """The text of the file that keeps these decisions."""
-    return matrix.decided_modes_text(decided, names, _WHERE)
+    """The file: a line for each key of ``names`` that is decided, with its name."""
+    known = {key: decided[key] for key in names if key in decided}
+    lines = (
+        "; ".join((key, names[key], _possible(one.possible), _undecided(one.undecided))).rstrip()
+        for key, one in known.items()
+    )
+    heading = _HEADING.format(
+        decided=len(known),
+        systems=len(names),
+        pairs=len(known) * len(Anomaly),
+        undecided=sum(len(one.undecided) for one in known.values()),
+    )
+    return heading + "".join(f"{line}\n" for line in lines)
+
+
+def _possible(possible: Mapping[str, int]) -> str:
+    return " ".join(f"{name}:{possible[name]}" for name in Anomaly if name in possible)
+
+
+def _undecided(undecided: Mapping[str, Undecided]) -> str:
+    found = ((name, undecided[name]) for name in Anomaly if name in undecided)
+    return " ".join(f"{name}:{one.searched} [{one.why}]" for name, one in found)
 
 
 def modes_of(specification: Specification) -> Iterator[Configuration]:
@@ -70,7 +114,7 @@ def names_of(specification: Specification, first: Mapping[str, Configuration]) -
 
 def _name(specification: Specification, configuration: Configuration) -> str:
     settings = configuration.as_dict()
-    mode = {key: settings[key] for key in _MODE}
+    mode = {key: settings[key] for key in matrix.FACTORS}
     defaults = specification.configure(configuration.profile, mode).as_dict()
     others = [f"{key}={value}" for key, value in settings.items() if key not in mode and value != defaults[key]]
     return " ".join([configuration.profile, *map(str, mode.values()), *others])
@@ -99,7 +143,7 @@ def main() -> int:
     random.Random(1).shuffle(missing)
     with batch(specification, arguments.jobs) as work:
         asked = [] if arguments.forget else [[first[key]] for key in missing]
-        for done, (index, found) in enumerate(work.as_they_come(matrix.decide_modes, asked), start=1):
+        for done, (index, found) in enumerate(work.as_they_come(decide_modes, asked), start=1):
             decided[missing[index]] = found[0]
             write_file(FILE, text_of(decided, names).encode())
             sys.stderr.write(f"{done} of {len(missing)} in {time.monotonic() - begun:,.0f} s\n")

@@ -26,11 +26,10 @@ from unittest import mock
 import pytest
 
 from ackfsm import cli, tables
-from ackfsm.showing.views.alike import alike_page, digest_line
 from ackfsm.showing.views.index import lines_table
 from ackfsm.showing.views.markdown import page_of
 from ackfsm.showing.views.story import story_text
-from ackfsm.surveys import matrix
+from model_tests.alike import alike_modes, alike_page, digest_line, rows_digest
 from model_tests.support import described
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
@@ -200,13 +199,13 @@ _MADE = {"from": _text_of, "output of": _output_of, "printed by": _printed_by}
 
 def _write_alike() -> None:
     specification = tables.load()
-    digest = matrix.rows_digest(specification)
+    digest = rows_digest(specification)
     if ALIKE.is_file() and ALIKE.read_text(encoding="utf-8").startswith(digest_line(digest)):
         return
     found = {}
     for profile in specification.profiles:
         sys.stderr.write(f"modes of {profile}\n")
-        found[profile] = matrix.alike_modes(specification, profile)
+        found[profile] = alike_modes(specification, profile)
     ALIKE.write_text(alike_page(specification, found, digest), encoding="utf-8")
 
 

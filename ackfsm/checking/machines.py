@@ -14,8 +14,6 @@ import transitions
 from ackfsm.tables import EventRef, Fsm, Relation, Row, RowKind
 from ackfsm.terms import InputError
 
-__all__ = ["Model", "machine", "trigger"]
-
 
 class Model(Protocol):
     """What ``transitions`` gives to a model: its ``state``, and a method for each event (see :func:`trigger`)."""

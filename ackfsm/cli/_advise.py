@@ -33,8 +33,6 @@ from ackfsm.terms import InputError
 if TYPE_CHECKING:
     from ackfsm.surveys.advice import Request
 
-__all__ = ["add_advise"]
-
 _MOST_STATES, _MANY_STATES = 4_000_000, 1_000_000
 """States that a search may meet by default: one that decides what is told, and one of many."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ackfsm.checking import explore
 
-__all__ = ["add_backend", "add_search", "search_of", "spark_session"]
-
 
 def add_backend(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--engine", choices=["local", "spark"], default="local", help="this machine alone, or Spark")

@@ -13,8 +13,6 @@ from ackfsm.tables import is_profile_file
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["add_certificate"]
-
 
 def add_certificate(commands: Commands) -> None:
     parser = command(

@@ -28,8 +28,6 @@ from ackfsm.cli._witnesses import Form, add_form, form_of, show
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 
-__all__ = ["add_check", "add_exploration", "explain_witnesses"]
-
 _NONE: Final = "none"
 """The value of ``--reduce`` that reduces nothing."""
 

@@ -20,8 +20,6 @@ from ackfsm.terms import InputError
 if TYPE_CHECKING:
     from ackfsm.checking.unbounded import Decision
 
-__all__ = ["check_any"]
-
 
 def check_any(arguments: argparse.Namespace) -> int:
     """Decide each anomaly for any number of messages and of faults, and show it; the exit code.

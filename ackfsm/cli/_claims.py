@@ -13,8 +13,6 @@ from ackfsm.cli._output import emit, hand_out, progress_bars
 from ackfsm.support.files import make_folder
 from ackfsm.terms import InputError
 
-__all__ = ["add_claims"]
-
 
 def add_claims(commands: Commands) -> None:
     parser = command(

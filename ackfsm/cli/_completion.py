@@ -18,8 +18,6 @@ from ackfsm.terms import AckMode, Anomaly, Configuration, Fault, InputError, Pro
 if TYPE_CHECKING:
     from ackfsm.tables import ProfileTable
 
-__all__ = ["add_completers", "complete"]
-
 _Completer: TypeAlias = "Callable[..., Iterable[str]]"
 
 

@@ -17,8 +17,6 @@ from ackfsm.text import meant, quoted
 if TYPE_CHECKING:
     from ackfsm.driving.conform import Report
 
-__all__ = ["add_conform", "add_programs", "faults_of", "limits_of", "modes_of", "seconds", "words"]
-
 _NONE: Final = "none"
 _MOST_SECONDS: Final = 3_600.0
 

@@ -7,8 +7,6 @@ import os
 
 from rich.console import Console
 
-__all__ = ["StrictConsole"]
-
 
 class StrictConsole(Console):
     def on_broken_pipe(self) -> None:

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_configuration, add_output_form, command, format_of, settings_of, tables_of
-from ackfsm.cli._output import emit, emit_folder, is_standard_output, print_file, print_json, progress_line
+from ackfsm.cli._output import emit, emit_folder, output_file, print_file, print_json, progress_line
 from ackfsm.support.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
     from ackfsm.showing import draw
-
-__all__ = ["add_draw"]
 
 
 def add_draw(commands: Commands) -> None:
@@ -57,8 +55,7 @@ def _draw(arguments: argparse.Namespace) -> int:
         emit_folder(arguments, written)
         return AS_PROMISED
     as_screen = arguments.form is None and arguments.output is None and not arguments.json
-    if arguments.output is not None and is_standard_output(arguments.output):
-        arguments.output = None
+    arguments.output = output_file(arguments)
     endings = {".md": draw.Format.TABLE, ".mmd": draw.Format.MERMAID, ".puml": draw.Format.PLANTUML}
     endings |= {".gv": draw.Format.DOT, **{f".{form}": form for form in draw.Format}}
     form = format_of("--as", arguments.form, arguments.output, endings, draw.Format.TABLE)

@@ -7,17 +7,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ackfsm.terms import AckfsmError
 
-__all__ = [
-    "AS_PROMISED",
-    "FAILED",
-    "INTERRUPTED",
-    "UNDETERMINED",
-    "USAGE",
-    "VIOLATION",
-    "error_code",
-    "result_code",
-]
-
 AS_PROMISED: Final = 0
 VIOLATION: Final = 1
 """A promise is broken, a claim refuted, a history invalid, a journal damaged, a need met by no configuration.

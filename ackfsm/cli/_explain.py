@@ -15,8 +15,8 @@ from ackfsm.cli._import import add_format, format_options, importing
 from ackfsm.cli._options import Commands, command, format_of, set_options, tables_of
 from ackfsm.cli._output import (
     console,
-    is_standard_output,
     note,
+    output_file,
     piped_width,
     print_file,
     print_json,
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from ackfsm.showing import draw
     from ackfsm.showing.views.history import Stories, Story
-
-__all__ = ["add_explain"]
 
 
 class _Form(StrEnum):
@@ -188,7 +186,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Anomaly | None, _Form]:
         raise InputError(f"--{chosen[0]} and --{chosen[1]} each say what to explain; leave one of them out")
     faults_of(arguments.unrecorded)
     skew_of(arguments.skew)
-    output = _output(arguments)
+    output = output_file(arguments)
     form = format_of("--as", arguments.form, output, _ENDINGS, _Form.STEPS)
     if arguments.at is not None and form not in {_Form.STEPS, _Form.JSON}:
         raise InputError(f"what happened around a time is written as {_Form.STEPS} or {_Form.JSON}; leave --as out")
@@ -203,11 +201,6 @@ def _asked(arguments: argparse.Namespace) -> tuple[Anomaly | None, _Form]:
         hint = meant(arguments.anomaly, showable)
         raise InputError(f"there is no anomaly {quoted(arguments.anomaly)}{hint}; it is one of {', '.join(showable)}")
     return Anomaly(arguments.anomaly), form
-
-
-def _output(arguments: argparse.Namespace) -> Path | None:
-    output: Path | None = arguments.output
-    return None if output is None or is_standard_output(output) else output
 
 
 def _stories(arguments: argparse.Namespace, specification: Specification) -> Stories:
@@ -320,7 +313,7 @@ def _around(arguments: argparse.Namespace, form: _Form, stories: Stories) -> int
 
 def _hand_out(arguments: argparse.Namespace, form: _Form, told: _Told) -> None:
     """Write it to ``--output``, or print it; as JSON with ``--json``."""
-    output = _output(arguments)
+    output = output_file(arguments)
 
     def write() -> Sequence[Path]:
         write_files({} if output is None else {output: told.written(form).encode()})

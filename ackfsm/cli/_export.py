@@ -10,11 +10,9 @@ from ackfsm.checking.export import Format
 from ackfsm.checking.network import compose
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._options import Commands, add_bounds, add_configuration, add_output_form, command, format_of, query_from
-from ackfsm.cli._output import is_standard_output, print_file, print_json, progress_line
+from ackfsm.cli._output import output_file, print_file, print_json, progress_line
 from ackfsm.support.files import check_place, write_files
 from ackfsm.terms import InputError
-
-__all__ = ["add_export"]
 
 _ENDINGS = {".pml": Format.PROMELA, ".tla": Format.TLA, ".json": Format.JSON, ".scxml": Format.SCXML}
 
@@ -38,7 +36,7 @@ def add_export(commands: Commands) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    output = None if arguments.output is None or is_standard_output(arguments.output) else arguments.output
+    output = output_file(arguments)
     form = format_of("--as", arguments.form, output, _ENDINGS, Format.PROMELA)
     if output is not None:
         check_place(output)

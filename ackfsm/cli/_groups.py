@@ -10,8 +10,6 @@ from typing import Final
 
 from ackfsm.cli._options import Commands
 
-__all__ = ["GROUPS", "commands_of", "overview", "overview_json", "summaries"]
-
 GROUPS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "what can happen in a configuration": ("check", "certificate", "matrix", "claims"),

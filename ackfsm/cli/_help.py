@@ -12,8 +12,6 @@ from ackfsm.cli._output import console, print_json, print_text
 from ackfsm.terms import InputError
 from ackfsm.text import meant, quoted
 
-__all__ = ["add_help"]
-
 
 def add_help(commands: Commands) -> None:
     parser = command(

@@ -22,8 +22,6 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     from ackfsm.history.importing.write import Imported
 
-__all__ = ["add_format", "add_import", "format_options", "importing"]
-
 _FOREIGN_STANDARD_INPUT: Final = "-"
 
 

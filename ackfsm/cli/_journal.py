@@ -10,8 +10,6 @@ from ackfsm.cli._options import Commands, command
 from ackfsm.cli._output import emit, progress_line
 from ackfsm.terms import InputError
 
-__all__ = ["add_journal"]
-
 
 def add_journal(commands: Commands) -> None:
     parser = command(

@@ -16,8 +16,6 @@ from ackfsm.text import quoted
 if TYPE_CHECKING:
     from ackfsm.driving.live.load import Load
 
-__all__ = ["add_live"]
-
 
 def add_live(commands: Commands) -> None:
     parser = command(

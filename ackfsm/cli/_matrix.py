@@ -21,8 +21,6 @@ from ackfsm.terms import InputError
 if TYPE_CHECKING:
     from ackfsm.tables.batch import ParallelMap
 
-__all__ = ["add_matrix"]
-
 
 def add_matrix(commands: Commands) -> None:
     parser = command(

@@ -20,28 +20,6 @@ if TYPE_CHECKING:
     from ackfsm.checking.network import Bounds
     from ackfsm.tables import Specification
 
-__all__ = [
-    "Commands",
-    "Parser",
-    "add_bounds",
-    "add_configuration",
-    "add_faults",
-    "add_jobs",
-    "add_json",
-    "add_output_form",
-    "add_page_form",
-    "at_least",
-    "command",
-    "faults_from",
-    "format_of",
-    "names_in",
-    "query_from",
-    "set_options",
-    "settings_of",
-    "size",
-    "tables_of",
-]
-
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse names this type nowhere else
 
 

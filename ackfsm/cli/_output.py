@@ -26,27 +26,6 @@ if TYPE_CHECKING:
 
     from ackfsm.tables.batch import ProgressBar
 
-__all__ = [
-    "console",
-    "emit",
-    "emit_folder",
-    "flush",
-    "flush_or_discard",
-    "hand_out",
-    "is_standard_output",
-    "note",
-    "piped_width",
-    "prepare_streams",
-    "print_file",
-    "print_json",
-    "print_text",
-    "progress_bars",
-    "progress_line",
-    "standard_output",
-    "write_then_report",
-    "written_lines",
-]
-
 _DELAY: Final = 2.0
 """Seconds after which a progress line is shown on a terminal."""
 
@@ -73,6 +52,12 @@ _NAMES: Final = frozenset({"-", "/dev/fd/1", "/dev/stdout", "/proc/self/fd/1"})
 def is_standard_output(path: Path) -> bool:
     """Return whether ``path`` is a name of standard output, which is open and is appended to."""
     return str(path) in _NAMES
+
+
+def output_file(arguments: argparse.Namespace) -> Path | None:
+    """The file of ``--output``, if it is another than standard output."""
+    output: Path | None = arguments.output
+    return None if output is None or is_standard_output(output) else output
 
 
 def print_text(text: str) -> None:

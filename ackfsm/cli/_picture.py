@@ -17,8 +17,6 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     from ackfsm.verify import Examination, Result
 
-__all__ = ["PictureWanted", "picture_wanted"]
-
 
 @dataclasses.dataclass(slots=True)
 class PictureWanted:

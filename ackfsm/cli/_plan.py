@@ -16,8 +16,6 @@ from ackfsm.cli._workload import add_workload, workload_of
 from ackfsm.rates import timing
 from ackfsm.terms import InputError
 
-__all__ = ["add_plan"]
-
 
 def add_plan(commands: Commands) -> None:
     parser = command(

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from ackfsm.showing.views.curves import Curves
 
-__all__ = ["check_plot", "plot_files", "plot_on_screen"]
-
 _SCREEN: Final = "-"
 _WIDEST: Final = 80
 

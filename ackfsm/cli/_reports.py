@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ackfsm.showing.views.reports import Report, ReportFormat
     from ackfsm.verify import Examination, Result
 
-__all__ = ["Reports", "reports_of"]
-
 _PRINTED: Final = Path("-")
 _NOTHING: Final[Mapping[Path, bytes]] = MappingProxyType({})
 

@@ -27,8 +27,6 @@ from ackfsm.cli._output import console, flush, flush_or_discard, note, prepare_s
 from ackfsm.terms import AckfsmError
 from ackfsm.text import shown
 
-__all__ = ["run_command", "run_process"]
-
 _COMMANDS: Final = (
     *("check", "certificate", "explain", "claims", "matrix", "plan", "advise", "import", "verify", "conform", "draw"),
     *("export", "systems", "where", "live", "journal", "help"),

@@ -18,8 +18,6 @@ from ackfsm.text import meant, quoted
 if TYPE_CHECKING:
     from ackfsm.rates.simulation import FaultRun, Simulated
 
-__all__ = ["FAULTS", "SPREADS", "add_simulation", "check_simulation", "simulated", "simulated_fault"]
-
 SPREADS: Final = tuple(spread.name.lower() for spread in Spread)
 _MOST: Final = 10_000_000
 """Messages, each of which leaves four times in memory."""

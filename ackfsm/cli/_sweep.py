@@ -33,8 +33,6 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     from ackfsm.showing.views.curves import Curves
 
-__all__ = ["add_sweep", "is_swept", "sweep"]
-
 _MOST_CELLS: Final = 1_000_000
 """So many rows the memory of one process holds."""
 

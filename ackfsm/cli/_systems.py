@@ -13,8 +13,6 @@ from ackfsm.cli._output import emit, emit_folder, print_file, progress_bars
 from ackfsm.support.files import make_folder, write_folder
 from ackfsm.terms import InputError, Profile
 
-__all__ = ["add_systems"]
-
 
 def add_systems(commands: Commands) -> None:
     parser = command(

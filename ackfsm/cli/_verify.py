@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from ackfsm import verify
 
-__all__ = ["add_verify", "configuration_of", "faults_of", "skew_of", "typed_options"]
-
 
 def add_verify(commands: Commands) -> None:
     parser = command(

@@ -14,8 +14,6 @@ from ackfsm.cli._options import Commands, add_page_form, command
 from ackfsm.cli._output import console, emit, hand_out
 from ackfsm.terms import InputError, Profile, parse_value
 
-__all__ = ["add_where"]
-
 _EXAMPLES: Final = ("redelivery_mark_persisted", "confirm", "DUPS_OK_ACKNOWLEDGE", "record.written")
 
 

@@ -13,8 +13,8 @@ from ackfsm.checking.explore import Answer, Witness
 from ackfsm.cli._options import format_of
 from ackfsm.cli._output import (
     console,
-    is_standard_output,
     note,
+    output_file,
     piped_width,
     print_file,
     print_json,
@@ -30,8 +30,6 @@ from ackfsm.text import meant, quoted
 
 if TYPE_CHECKING:
     from ackfsm.checking.unbounded import Decision
-
-__all__ = ["Form", "add_form", "form_of", "show"]
 
 
 class Form(StrEnum):
@@ -83,19 +81,13 @@ def form_of(arguments: argparse.Namespace) -> Form | None:
         _anomaly(arguments.anomaly)
     if arguments.form is None and arguments.output is None:
         return None if arguments.anomaly is None else Form.STEPS
-    output = _output(arguments)
+    output = output_file(arguments)
     form = format_of("--as", arguments.form, output, _ENDINGS, Form.STEPS)
     if form is Form.HISTORY and arguments.subscriptions > 1:
         raise InputError("a history is of one subscription; leave --subscriptions out, or choose another form (--as)")
     if output is not None:
         check_place(output)
     return form
-
-
-def _output(arguments: argparse.Namespace) -> Path | None:
-    """The file to write, if it is another than standard output."""
-    output: Path | None = arguments.output
-    return None if output is None or is_standard_output(output) else output
 
 
 def _anomaly(name: str) -> Anomaly:
@@ -120,7 +112,7 @@ def show(  # noqa: PLR0913 - the answer, its witnesses and its JSON
     With ``--json`` they stand beside what is ``told``, the JSON of the answer without them.
     """
     chosen = [one for one in witnesses if arguments.anomaly in {None, one.anomaly}]
-    write, output = _writer(form), _output(arguments)
+    write, output = _writer(form), output_file(arguments)
 
     def files() -> Sequence[Path]:
         some = {} if output is None else _files(output, form, chosen)

@@ -12,8 +12,6 @@ from ackfsm.rates import timing
 from ackfsm.support import throughput
 from ackfsm.terms import InputError
 
-__all__ = ["add_workload", "workload_of"]
-
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
     """The numbers of :class:`ackfsm.rates.timing.Workload`: the network, what takes time, the load."""

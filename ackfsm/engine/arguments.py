@@ -12,27 +12,6 @@ from ackfsm.engine.core.instances import Body, HeaderValue, MapValue, Queue
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
 
-__all__ = [
-    "NO_HEADERS",
-    "api_of",
-    "body_of",
-    "callback_of",
-    "check_part",
-    "client_of",
-    "correlation_of",
-    "duplicate_id_of",
-    "flag_of",
-    "headers_of",
-    "id_of",
-    "instance_of",
-    "length_of",
-    "name_of",
-    "nanoseconds_of",
-    "reply_of",
-    "seed_of",
-    "time_of",
-]
-
 _Given = TypeVar("_Given")
 
 _SHOWN = 60

@@ -28,8 +28,6 @@ from ackfsm.tables.names import Event
 from ackfsm.terms import AttemptsExhausted, InputError
 from ackfsm.text import meant, quoted
 
-__all__ = ["Broker"]
-
 _DEAD_LETTER_QUEUE = "DLQ"
 
 _APART = 24 * 60 * 60 * 10**9

@@ -11,8 +11,6 @@ from ackfsm.engine.core.instances import Body, Copy, HeaderValue, Queue
 from ackfsm.tables.names import Entry, Machine, Redelivered, Redelivery
 from ackfsm.terms import DeliveryMode
 
-__all__ = ["Browsed", "Browser"]
-
 
 class _Session(Protocol):
     """The session of a browser."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
-__all__ = ["AsyncClosing", "Closing"]
-
 
 class Closing:
     """Closed when it is left as a context; what closes it says what that means."""

@@ -8,8 +8,6 @@ from ackfsm.engine.core.errors import IllegalStateException
 from ackfsm.engine.session import Session
 from ackfsm.terms import Configuration
 
-__all__ = ["Connection"]
-
 
 class Connection(Closing):
     """One client process with its connection to the broker.  ``Broker.connect`` makes it.

@@ -17,8 +17,6 @@ from ackfsm.tables.names import Condition
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import quoted
 
-__all__ = ["CLOSED", "BrokerContext", "Caller"]
-
 CLOSED = 0
 """No thread has this number."""
 

@@ -10,8 +10,6 @@ from typing import Any, TextIO, TypeAlias
 from ackfsm.history.format import HEADER_KEY, VERSION
 from ackfsm.terms import Configuration
 
-__all__ = ["History", "Line"]
-
 Line: TypeAlias = Mapping[str, Any]
 """One event: ``t``, ``process``, ``event`` and what else it has."""
 

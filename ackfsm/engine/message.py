@@ -8,8 +8,6 @@ from typing import overload
 from ackfsm.engine.core.errors import MessageFormatException
 from ackfsm.engine.core.instances import Body, HeaderValue, MapValue, Sent
 
-__all__ = ["Received"]
-
 _KINDS = {bytes: "bytes", str: "text", dict: "a mapping"}
 """The types of a body, and how an error calls them."""
 

@@ -11,8 +11,6 @@ from ackfsm.engine.context import BrokerContext
 from ackfsm.engine.core.instances import Copy, Queue
 from ackfsm.tables.names import IN_FLIGHT, Machine
 
-__all__ = ["PROMETHEUS_CONTENT_TYPE", "Metrics", "QueueMetrics", "measure", "prometheus"]
-
 PROMETHEUS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """How HTTP has to call what :func:`prometheus` returns."""
 

@@ -24,8 +24,6 @@ from ackfsm.engine.core.model import BoundEvent
 from ackfsm.tables.names import Event
 from ackfsm.terms import Configuration, DeliveryMode
 
-__all__ = ["Producer"]
-
 _CONFIRMED = Outcome.CONFIRMED
 
 

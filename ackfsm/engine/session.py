@@ -32,8 +32,6 @@ from ackfsm.tables.names import (
 )
 from ackfsm.terms import Configuration, DeliveryMode, SendMode, parse_value
 
-__all__ = ["Session"]
-
 _OUTCOMES = ("committed", "rolled_back", "commit_in_doubt")
 """How a transaction ends; where its links disagree the last one of these counts."""
 

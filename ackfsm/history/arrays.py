@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Codes", "Ints", "Mask", "States", "among", "mixed"]
-
 Ints: TypeAlias = npt.NDArray[np.int64]
 Codes: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 """Small integers that stand for names: places in a table, -1 for none."""

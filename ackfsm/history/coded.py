@@ -17,8 +17,6 @@ from ackfsm.history.gathered import ReadLines, beyond, dictionary, numbered_agai
 from ackfsm.history.parquet import whole_rows
 from ackfsm.history.victims import FAULT_EVENTS
 
-__all__ = ["CODED", "Coded", "encoded", "read_rows", "uncertain"]
-
 CODED: Final = (
     "process",
     "event",

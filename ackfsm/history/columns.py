@@ -17,8 +17,6 @@ from ackfsm.history.check import codes
 from ackfsm.history.format import EVENTS, VOCABULARY, Event
 from ackfsm.terms import Fault
 
-__all__ = ["ABSENT", "NAMED", "Encoded", "Events", "assemble", "by_time", "concatenated", "encode", "event_code"]
-
 ABSENT = -1
 
 NAMED = ("process", "queue", "message", "session", "transaction", "consumer")

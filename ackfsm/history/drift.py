@@ -17,8 +17,6 @@ import numpy as np
 from ackfsm.history.arrays import Codes, Ints
 from ackfsm.history.joins import number_pairs
 
-__all__ = ["FAR", "FASTEST", "Hull", "Hulls", "Line", "hulls_of", "lines_of", "united"]
-
 FAR: Final = 10**10
 """Nanoseconds.  A cause and an effect that are further apart say nothing about clocks."""
 

@@ -12,26 +12,6 @@ from types import MappingProxyType
 
 from ackfsm.terms import AckScope, DeliveryMode, Fault
 
-__all__ = [
-    "ACKNOWLEDGE_TIMEOUT",
-    "ALWAYS",
-    "BROKER",
-    "EVENTS",
-    "FIELDS",
-    "HEADER_KEY",
-    "NAMED_MESSAGE_SCOPES",
-    "NEEDS",
-    "NOT_NEGATIVE",
-    "SHOWABLE",
-    "TELLERS",
-    "VERSION",
-    "VOCABULARY",
-    "Call",
-    "Event",
-    "Kind",
-    "Outcome",
-]
-
 VERSION = 1
 HEADER_KEY = "ackfsm_history"
 

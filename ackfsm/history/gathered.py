@@ -18,8 +18,6 @@ from ackfsm.history.lines import REPORTED, Parsed, ParseError
 from ackfsm.history.victims import NamedVictim, named_victims
 from ackfsm.terms import AckScope
 
-__all__ = ["SEEN_AT_REST", "Gathered", "ReadLines", "Remark", "beyond", "dictionary", "numbered_again"]
-
 _FOLDED: Final = tuple(
     event_code(event)
     for event in (

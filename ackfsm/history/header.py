@@ -16,8 +16,6 @@ from ackfsm.support.files import cannot_read
 from ackfsm.terms import InputError, parse_value
 from ackfsm.text import quoted, shown
 
-__all__ = ["Header", "Headers", "header_beside", "header_of_line", "header_of_metadata"]
-
 _LONGEST_REASON = 1_000
 
 _NO_SUCH_FILE = frozenset({errno.ENOENT, errno.ENAMETOOLONG})

@@ -19,8 +19,6 @@ from ackfsm.history.joins import NEVER, NONE, at, distinct_pairs, first_covering
 from ackfsm.history.victims import FAULT_EVENTS, FaultLine, Outages, fault_lines, hits, outages_of
 from ackfsm.terms import AckScope, Fault
 
-__all__ = ["OUTCOMES", "Index", "Quiescence", "Sends"]
-
 _SENDS = (Event.SEND, Event.RESEND)
 _ANSWERS = (Event.ACKNOWLEDGED, Event.ACK_IN_DOUBT)
 OUTCOMES = (Event.CONFIRMED, Event.REJECTED, Event.IN_DOUBT)

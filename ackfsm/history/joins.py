@@ -10,19 +10,6 @@ import numpy as np
 
 from ackfsm.history.arrays import Codes, Ints, Mask
 
-__all__ = [
-    "NEVER",
-    "NONE",
-    "Pairs",
-    "at",
-    "distinct_pairs",
-    "first_covering",
-    "last_before",
-    "members_of",
-    "number_pairs",
-    "spans_of",
-]
-
 NONE = -1
 
 NEVER = np.iinfo(np.int64).max

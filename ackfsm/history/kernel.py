@@ -10,8 +10,6 @@ from ackfsm.history.arrays import mixed
 from ackfsm.history.joins import NEVER
 from ackfsm.history.loops import compiled
 
-__all__ = ["hash_names", "mix", "number_by_appearance", "times_after"]
-
 _WORD: Final = 8
 
 mix: Final = compiled(mixed)

@@ -23,8 +23,6 @@ from ackfsm.history.check import check
 from ackfsm.history.format import FIELDS, HEADER_KEY, Kind
 from ackfsm.text import shown
 
-__all__ = ["ARROW", "REPORTED", "SCHEMA", "ParseError", "Parsed", "drop_invalid", "parse_block", "parse_lines"]
-
 REPORTED = 10
 """How many unreadable lines are described; the others are only counted."""
 

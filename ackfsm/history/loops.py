@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["compiled"]
-
 
 class compiled:  # noqa: N801 - it is a decorator
     """A function that is compiled when it is first called, with the functions that it calls."""

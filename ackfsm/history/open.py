@@ -25,8 +25,6 @@ from ackfsm.history.source import Form, Source
 from ackfsm.support.files import cannot_read
 from ackfsm.terms import AckfsmError, InputError
 
-__all__ = ["BLOCK", "LONGEST_LINE", "Part", "endless", "input_errors", "opened"]
-
 BLOCK = 8 << 20
 """Bytes that are read and parsed at a time."""
 

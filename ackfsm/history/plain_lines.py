@@ -15,8 +15,6 @@ from ackfsm.history.gathered import ReadLines
 from ackfsm.history.lines import Parsed, parse_lines
 from ackfsm.history.scan import Text
 
-__all__ = ["LINES_PARSED_AT_ONCE", "read_lines"]
-
 LINES_PARSED_AT_ONCE: Final = 4 << 20
 """Bytes of text that are parsed at a time: with more the parser is slower."""
 

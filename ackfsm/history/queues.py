@@ -17,8 +17,6 @@ from ackfsm.history.index import Index
 from ackfsm.history.joins import NONE
 from ackfsm.terms import Configuration
 
-__all__ = ["Configurations", "Share", "configurations_of", "in_several_shares", "shares_of"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Configurations:

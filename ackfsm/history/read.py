@@ -16,8 +16,6 @@ from ackfsm.history.victims import refuse_impossible
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["History", "NoEventError", "headers_beside", "no_event", "read", "read_header"]
-
 
 class NoEventError(InputError):
     """A history without a line that can be read as an event."""

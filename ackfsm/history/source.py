@@ -18,8 +18,6 @@ from ackfsm.support.files import cannot_read
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["HEADER_SUFFIX", "STANDARD_INPUT", "Form", "Source", "parts_among", "source_of"]
-
 STANDARD_INPUT = "-"
 """The path of standard input, as text; a file of that name is ``Path("-")``, or ``./-`` to a shell."""
 

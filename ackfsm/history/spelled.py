@@ -18,8 +18,6 @@ from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, at, first_covering, last_before
 from ackfsm.terms import AckScope
 
-__all__ = ["spelled_out"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class _Added:

@@ -15,8 +15,6 @@ from ackfsm.history.columns import ABSENT, Events
 from ackfsm.history.format import Event
 from ackfsm.history.joins import number_pairs
 
-__all__ = ["transactions_told_apart"]
-
 _ENDS: Final = (Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK)
 """After one of these a transaction takes nothing more."""
 

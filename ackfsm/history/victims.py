@@ -23,19 +23,6 @@ from ackfsm.history.joins import distinct_pairs
 from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
 
-__all__ = [
-    "FAULT_EVENTS",
-    "OF_THE_BROKER",
-    "FaultLine",
-    "NamedVictim",
-    "Outages",
-    "fault_lines",
-    "hits",
-    "named_victims",
-    "outages_of",
-    "refuse_impossible",
-]
-
 FAULT_EVENTS: Final = (Event.FAULT, Event.RECOVERED)
 
 OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})

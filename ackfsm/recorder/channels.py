@@ -15,8 +15,6 @@ from ackfsm.recorder.recorder import Recorder, Rejects, Sending
 from ackfsm.terms import AckScope, DeliveryMode
 from ackfsm.text import quoted
 
-__all__ = ["ChannelBook", "Delivery", "QueueOf", "by_name", "new_message_id"]
-
 QueueOf: TypeAlias = Callable[[str, str], str | None]
 """From an exchange and a routing key to the queue that the message goes to, or ``None`` where nobody can say."""
 

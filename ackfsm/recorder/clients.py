@@ -8,8 +8,6 @@ from typing import Any
 from ackfsm.recorder.lines import RecordingError
 from ackfsm.text import quoted
 
-__all__ = ["Wrapped", "client", "expect"]
-
 
 class Wrapped:
     """Stands for an object of a client; calls without a record are passed on to it."""

@@ -7,8 +7,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["Clock"]
-
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _KEYS = ("offset", "boot")
 

@@ -17,8 +17,6 @@ from ackfsm.recorder.lines import RecordingError
 from ackfsm.terms import HostError
 from ackfsm.text import quoted, shown
 
-__all__ = ["SHARED", "HistoryFile"]
-
 SHARED: Final = ("config", "queues", "api")
 """What all who write to one file agree on."""
 

@@ -10,8 +10,6 @@ from ackfsm.recorder.lines import RecordingError
 from ackfsm.recorder.recorder import Recorder
 from ackfsm.text import shown
 
-__all__ = ["HistoryHandler"]
-
 _EXTRA: Final = "ackfsm"
 
 

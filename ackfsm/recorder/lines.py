@@ -22,8 +22,6 @@ from ackfsm.history.format import (
 from ackfsm.terms import AckScope, InputError
 from ackfsm.text import in_words, quoted, shown
 
-__all__ = ["RecordingError", "encoded", "error_text"]
-
 _LONGEST_ERROR: Final = 500
 """Characters of what an exception says that are recorded."""
 

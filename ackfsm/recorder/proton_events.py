@@ -13,8 +13,6 @@ from ackfsm.recorder.clients import Wrapped, client, expect
 from ackfsm.recorder.lines import RecordingError
 from ackfsm.recorder.recorder import Recorder
 
-__all__ = ["RecordedHandler", "outcome_of", "recorded_handler"]
-
 
 def recorded_handler(
     handler: Any,

@@ -20,8 +20,6 @@ from ackfsm.recorder.lines import RecordingError, encoded, error_text
 from ackfsm.terms import AckScope, parse_value
 from ackfsm.text import quoted
 
-__all__ = ["Recorder", "Rejects", "Sending"]
-
 Rejects: TypeAlias = type[BaseException] | tuple[type[BaseException], ...]
 """Exceptions by which a client says that the broker refused, and that nothing was done."""
 

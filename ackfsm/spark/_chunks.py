@@ -27,19 +27,6 @@ from ackfsm.checking.explore.search.distributed import (
 )
 from ackfsm.spark._levels import METADATA, MIXED, known_states, states_in
 
-__all__ = [
-    "DDL",
-    "SCHEMA",
-    "Batches",
-    "Question",
-    "expand_states",
-    "find_parents",
-    "meeting",
-    "minus_visited",
-    "row",
-    "rows_of",
-]
-
 Batches: TypeAlias = Iterator[pa.RecordBatch]
 
 SCHEMA: Final = pa.schema(

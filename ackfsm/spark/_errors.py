@@ -13,8 +13,6 @@ from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this 
 
 from ackfsm.terms import AckfsmError, HostError, InputError, SpecError
 
-__all__ = ["rows_of", "spark_errors_translated"]
-
 _OWN: Final = {error.__name__: error for error in (AckfsmError, HostError, InputError, SpecError)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -29,10 +30,7 @@ from ackfsm.spark._chunks import (
 )
 from ackfsm.spark._errors import spark_errors_translated
 from ackfsm.spark._levels import METADATA, MIXED, Levels, first_of, states_in
-from ackfsm.spark._paths import uri
 from ackfsm.terms import DefectError, check_number
-
-__all__ = ["BUCKETS", "SMALL", "explore"]
 
 BUCKETS: Final = 16
 """Parts of a large level: a task of Spark holds what one of them gets from the level before, without repetitions."""
@@ -198,7 +196,7 @@ class _Run:
             step = expand_states(self.question, BUCKETS, self._unseen())
             found = self._frame(last).mapInArrow(step, DDL).repartitionById(self._parts(), "bucket")
             new = found.sortWithinPartitions("bucket").mapInArrow(sift, DDL)
-            target = uri(levels.directory(last + 1))
+            target = _uri(levels.directory(last + 1))
             new.write.mode("overwrite").partitionBy("bucket").option("compression", "none").parquet(target)
         levels.commit()
 
@@ -218,7 +216,7 @@ class _Run:
 
     def _frame(self, level: int) -> DataFrame:
         """The states of a level, in as many parts as the session likes."""
-        read = self.session.read.schema(DDL).parquet(uri(self.levels.directory(level)))
+        read = self.session.read.schema(DDL).parquet(_uri(self.levels.directory(level)))
         return read.where(f"bucket <> {METADATA}").repartition(self._parts())
 
     def _parts(self) -> int:
@@ -255,3 +253,8 @@ def _table(batches: Batches) -> pa.Table:
 
 def _sorted(batches: Batches) -> Batches:
     return iter(_table(batches).sort_by("bucket").to_batches())
+
+
+def _uri(file: Path) -> str:
+    """``file`` as Spark takes it: on the local file system, and with nothing in it read as a pattern."""
+    return "file:" + re.sub(r"([\\*?\[\]{}])", r"\\\1", str(file.absolute()))

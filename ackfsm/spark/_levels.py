@@ -23,8 +23,6 @@ import pyarrow.parquet as pq
 from ackfsm.checking.explore.search.distributed import States
 from ackfsm.terms import InputError
 
-__all__ = ["METADATA", "MIXED", "Level", "Levels", "first_of", "known_states", "states_in"]
-
 METADATA: Final = -1
 """The bucket of rows that tell something."""
 

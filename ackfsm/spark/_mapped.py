@@ -18,8 +18,6 @@ from ackfsm.spark._tables import HISTORY_SCHEMA
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
 
-__all__ = ["mapped"]
-
 _COLUMNS: Final = pa.schema([*SCHEMA, ("part", pa.string()), ("line", pa.int64()), ("unreadable", pa.string())])
 
 _LINES_OF_A_TASK: Final = 40

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from ackfsm.tables import Specification
 
-__all__ = ["ALERT_SCHEMA", "monitor", "monitored"]
-
 ALERT_SCHEMA: Final = "batch bigint, t bigint, message string, kind string, verdict string, why string"
 """The columns of the alerts, as Spark takes a schema."""
 

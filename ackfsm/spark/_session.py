@@ -41,8 +41,6 @@ from pyspark.sql import SparkSession
 from ackfsm.support.files import is_of_the_machine
 from ackfsm.terms import HostError, InputError
 
-__all__ = ["session"]
-
 _OLDEST_JAVA: Final = 17
 _STRICT_JAVA: Final = 24
 _MASTER: Final = re.compile(r"local(\[.+\])?$|spark://|yarn$|k8s://|sc://")

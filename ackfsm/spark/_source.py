@@ -16,8 +16,6 @@ from ackfsm.terms import InputError
 from ackfsm.text import shown
 from ackfsm.verify.folding.chunks import chunks_of
 
-__all__ = ["register"]
-
 _COLUMNS: Final = pa.schema([*SCHEMA, ("part", pa.string()), ("line", pa.int64()), ("unreadable", pa.string())])
 
 

@@ -11,8 +11,6 @@ from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever th
 
 from ackfsm.spark._errors import rows_of, spark_errors_translated
 
-__all__ = ["spread"]
-
 _RESULTS: Final = pa.schema([("place", pa.int32()), ("result", pa.binary())])
 
 

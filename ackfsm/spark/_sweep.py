@@ -16,8 +16,6 @@ from ackfsm.tables import Specification
 from ackfsm.tables.batch import loader
 from ackfsm.terms import InputError
 
-__all__ = ["SWEEP_SCHEMA", "sweep", "swept"]
-
 _CELLS_A_TASK: Final = 1_000
 _MOST_TASKS: Final = 200
 

@@ -34,21 +34,6 @@ from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Hashes, Summary
 from ackfsm.verify.results.tables import MESSAGES, PlainRows
 
-__all__ = [
-    "EVENT_SCHEMA",
-    "HISTORY_SCHEMA",
-    "RESULT_SCHEMAS",
-    "OfTable",
-    "Verified",
-    "chunk_of_table",
-    "chunked",
-    "columns_read",
-    "configured",
-    "not_here",
-    "verified",
-    "verify",
-]
-
 _TYPES: Final = {Kind.TEXT: "string", Kind.WHOLE: "bigint", Kind.FLAG: "boolean"}
 
 EVENT_SCHEMA: Final = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in FIELDS.items())

@@ -19,20 +19,6 @@ from typing import IO
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import shown
 
-__all__ = [
-    "cannot_read",
-    "cannot_write",
-    "check_place",
-    "is_of_the_machine",
-    "leads_out",
-    "make_folder",
-    "staged_file",
-    "staged_folder",
-    "write_file",
-    "write_files",
-    "write_folder",
-]
-
 _BEGINNING = 200
 """Bytes of a page in which it says what made it."""
 

@@ -17,8 +17,6 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
-__all__ = ["CacheWarning", "cache_of", "compiled", "compiled_functions"]
-
 
 class CacheWarning(RuntimeWarning):
     """Compiled code cannot be cached, which costs nothing but time."""

@@ -17,8 +17,6 @@ from typing import Any, TypeAlias
 
 from ackfsm import terms
 
-__all__ = ["ALWAYS", "BOUND_SETTINGS", "STATIC_NAMES", "Condition", "parse_condition"]
-
 _Function: TypeAlias = Callable[[Mapping[str, Any]], Any]
 """Computes a value from the settings."""
 

@@ -16,8 +16,6 @@ from ackfsm.terms import Anomaly, InputError, SpecError, key_type, parse_value
 if TYPE_CHECKING:
     from ackfsm.tables._specification import Specification
 
-__all__ = ["check_claims", "check_tables"]
-
 _Path: TypeAlias = tuple[str | int, ...]
 
 

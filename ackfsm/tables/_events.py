@@ -11,8 +11,6 @@ from ackfsm.tables._conditions import Condition
 from ackfsm.tables._machine import IndexKind
 from ackfsm.tables._source import Document
 
-__all__ = ["Event", "Lane", "read_events", "read_groups"]
-
 
 class Lane(StrEnum):
     """Where an event happens: the columns of a sequence diagram, from left to right; a link holds frames in flight."""

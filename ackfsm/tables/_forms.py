@@ -10,8 +10,6 @@ from typing import Any
 from ackfsm.terms import SpecError
 from ackfsm.text import shown
 
-__all__ = ["form_of", "schema_of", "shipped_tables"]
-
 
 def shipped_tables() -> Path:
     """The folder of the tables that ship with this version."""

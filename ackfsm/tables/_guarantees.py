@@ -17,8 +17,6 @@ from typing import Any
 from ackfsm.tables._source import Document
 from ackfsm.terms import Anomaly
 
-__all__ = ["Exclusion", "Guarantee", "Guarantees", "Implication", "Level", "read_guarantees"]
-
 
 class Level(StrEnum):
     """The unit of a guarantee: deliveries, completed processing, or the effects of a transaction."""

@@ -10,8 +10,6 @@ from ackfsm.tables._machine import Machine
 from ackfsm.tables._source import Document
 from ackfsm.terms import Anomaly
 
-__all__ = ["LivenessProperty", "Waiting", "read_liveness"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Waiting:

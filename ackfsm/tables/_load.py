@@ -25,8 +25,6 @@ from ackfsm.tables._timing import read_timing
 from ackfsm.tables._validated import is_validated, keep, kept, mark_validated, validation_stamp
 from ackfsm.terms import Anomaly, SpecError
 
-__all__ = ["load", "read_form"]
-
 
 def load(directory: Path | None = None, own: Iterable[Path] = (), *, partial: bool = False) -> Specification:
     """Read and check ``spec/`` (the one that ships with the package, or ``directory``), and the profiles in ``own``.

@@ -21,20 +21,6 @@ from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_con
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, key_type
 
-__all__ = [
-    "Counter",
-    "EventRef",
-    "Fsm",
-    "IndexKind",
-    "Machine",
-    "Relation",
-    "Row",
-    "RowKind",
-    "base_state",
-    "hold",
-    "read_machine",
-]
-
 
 class IndexKind(StrEnum):
     """The kind of index of a machine or an event (``per`` in the tables).

@@ -12,8 +12,6 @@ from ackfsm.tables._source import Document
 from ackfsm.terms import InputError, key_type
 from ackfsm.text import parse_size, quoted
 
-__all__ = ["ConditionalValue", "Option", "VendorAlias", "VendorEvent", "format_value", "read_vendor_events"]
-
 _Value: TypeAlias = StrEnum | bool | int | None
 
 

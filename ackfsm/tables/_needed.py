@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ackfsm.tables._machine import Machine
     from ackfsm.tables._specification import Specification
 
-__all__ = ["check_needed_names"]
-
 _Places: TypeAlias = Mapping[str, tuple[Document, tuple[str, ...]]]
 """Where each name of a kind stands."""
 

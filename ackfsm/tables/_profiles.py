@@ -20,17 +20,6 @@ from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, InputError, Profile, SpecError, is_optional, key_type, parse_value
 from ackfsm.text import meant, quoted
 
-__all__ = [
-    "Constant",
-    "Default",
-    "Deviation",
-    "NumberRange",
-    "ProfileTable",
-    "Refusal",
-    "read_own_profile",
-    "read_profiles",
-]
-
 _Path: TypeAlias = tuple[str | int, ...]
 _Value: TypeAlias = StrEnum | bool | int | None
 

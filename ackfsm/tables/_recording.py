@@ -13,20 +13,6 @@ from ackfsm.tables._events import Event
 from ackfsm.tables._source import Document
 from ackfsm.terms import InputError, parse_value
 
-__all__ = [
-    "NOTHING_RECORDED",
-    "Certainty",
-    "Fact",
-    "Of",
-    "Only",
-    "Reason",
-    "Recording",
-    "Side",
-    "SignRow",
-    "When",
-    "read_recording",
-]
-
 _Path: TypeAlias = tuple[str | int, ...]
 
 

@@ -13,8 +13,6 @@ from ackfsm.terms import SpecError
 if TYPE_CHECKING:
     import jsonschema
 
-__all__ = ["Document", "read_document"]
-
 _Path: TypeAlias = tuple[str | int, ...]
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -7,8 +7,6 @@ from typing import Any, TypeAlias
 
 from ackfsm.tables._source import Document
 
-__all__ = ["check_sources", "texts_under"]
-
 _Path: TypeAlias = tuple[str | int, ...]
 
 

@@ -18,7 +18,7 @@ from ackfsm.tables._guarantees import Guarantees
 from ackfsm.tables._liveness import LivenessProperty
 from ackfsm.tables._machine import Machine
 from ackfsm.tables._names import ConditionalValue
-from ackfsm.tables._profiles import ProfileTable, Refusal, read_own_profile
+from ackfsm.tables._profiles import ProfileTable, read_own_profile
 from ackfsm.tables._recording import Recording
 from ackfsm.tables._source import read_document
 from ackfsm.tables._sources import check_sources
@@ -27,8 +27,6 @@ from ackfsm.tables._timing import Timing
 from ackfsm.tables._urls import url_parameters
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile, key_type, legal_values, parse_value
 from ackfsm.text import in_words, quoted, shown
-
-__all__ = ["Monitor", "Promise", "Property", "Specification", "is_profile_file"]
 
 _KEYS = frozenset(field.name for field in dataclasses.fields(Configuration))
 
@@ -264,19 +262,6 @@ class Specification:
         table = self.profiles[self.profile_of(profile)]
         given = self.given(profile, settings)
         return tuple(value for value in values if not any(table.refused(table.settings(given | {key: value}))))
-
-    def api_refusal(
-        self, profile: str, api: str, key: str, value: object, settings: Mapping[str, object] | None = None
-    ) -> Refusal | None:
-        """Why one of the system's APIs does not support ``key`` at ``value``; ``None`` if it does.
-
-        ``api`` is the name of an interface, as :meth:`ProfileTable.api` takes it; ``settings`` are the other
-        settings, by default those of the profile.  Raises :class:`InputError` for an API that the system does not have.
-        """
-        given = self.given(profile, {**(settings or {}), key: value})
-        table = self.profiles[given["profile"]]
-        rows = table.refused(table.settings(given), table.api(api))
-        return next((row for row in rows if key in row.settings()), None)
 
     def environment(  # noqa: PLR0913 - one name for each bound that a condition or a counter may read
         self,

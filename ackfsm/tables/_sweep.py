@@ -11,8 +11,6 @@ from ackfsm.tables._conditions import STATIC_NAMES, Condition
 from ackfsm.tables._source import Document
 from ackfsm.terms import InputError, legal_values, parse_value
 
-__all__ = ["Factor", "Omission", "Value", "read_factors"]
-
 Value: TypeAlias = StrEnum | bool | int | None
 """A value of a setting."""
 

@@ -10,8 +10,6 @@ from typing import Any
 from ackfsm.tables._conditions import ALWAYS, Condition, parse_condition
 from ackfsm.tables._source import Document
 
-__all__ = ["ByteCount", "Rule", "Timing", "read_timing"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rule:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from ackfsm.terms import InputError
 
-__all__ = ["url_parameters"]
-
 
 def url_parameters(url: str) -> Iterator[tuple[str, str]]:
     """The parameters of a connection URL with their values, in their order.

@@ -21,8 +21,6 @@ from ackfsm.tables._conditions import ALWAYS
 if TYPE_CHECKING:
     from ackfsm.tables._specification import Specification
 
-__all__ = ["is_validated", "keep", "kept", "mark_validated", "validation_stamp"]
-
 _DIGEST = hashlib.sha256().digest_size
 
 

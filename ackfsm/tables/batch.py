@@ -28,8 +28,6 @@ from ackfsm import tables
 from ackfsm.tables import Specification
 from ackfsm.terms import HostError, SpecError
 
-__all__ = ["Batch", "ParallelMap", "ProcessPool", "ProgressBar", "batch", "chunks", "loader", "process_pool"]
-
 _Argument = TypeVar("_Argument")
 _Result = TypeVar("_Result")
 _Warnings: TypeAlias = "tuple[tuple[str, type[Warning]], ...]"

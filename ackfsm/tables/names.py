@@ -9,35 +9,6 @@ import enum
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = [
-    "CLIENT_SIDE",
-    "FRAMES",
-    "IN_FLIGHT",
-    "IN_QUEUE",
-    "LINK_FAULTS",
-    "STATES",
-    "AckCall",
-    "AckFrom",
-    "Agent",
-    "CommitFrame",
-    "Completion",
-    "Condition",
-    "ConsumerSession",
-    "ConsumerTransaction",
-    "DuplicateId",
-    "Entry",
-    "Event",
-    "Machine",
-    "Monitor",
-    "Process",
-    "Publication",
-    "PublishFrame",
-    "Record",
-    "Redelivered",
-    "Redelivery",
-    "Transaction",
-]
-
 
 class Event(enum.StrEnum):
     """Events of ``spec/events.yaml``."""

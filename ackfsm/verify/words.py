@@ -13,33 +13,6 @@ from typing import Final
 from ackfsm.terms import Anomaly
 from ackfsm.text import in_words, quoted
 
-__all__ = [
-    "ALLOWED",
-    "NO_CONFIGURATION",
-    "NO_MESSAGE",
-    "UNCONFIGURED",
-    "UNRECORDED",
-    "cannot_show",
-    "clauses",
-    "early",
-    "few",
-    "kind_of",
-    "not_checked",
-    "not_conform",
-    "not_seen_to_end",
-    "nothing_explains",
-    "number_of",
-    "occurrence",
-    "occurrence_to",
-    "queues_named",
-    "quoted_few",
-    "reprocessed",
-    "span",
-    "undrained",
-    "unknown",
-    "unprocessed",
-]
-
 _FEW: Final = 3
 """How many ids, or queues, a sentence names."""
 

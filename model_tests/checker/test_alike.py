@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ackfsm import tables
-from ackfsm.surveys.matrix import AlikeModes, alike_modes, rows_digest
 from ackfsm.terms import Configuration
+from model_tests.alike import AlikeModes, alike_modes, rows_digest
 from model_tests.support.tables import copy_of_spec, replace, shipped
 
 
@@ -48,7 +48,7 @@ def test_the_two_modes_of_solace_are_not_alike() -> None:
 
 def test_what_stops_at_its_limit_is_undecided() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ackfsm.surveys.matrix._alike.ALIKE_STATES", 10)
+        patch.setattr("model_tests.alike.ALIKE_STATES", 10)
         found = pairs("solace-jms")
     undecided = {name for name, pair in found.items() if pair.with_two_messages is None}
     assert ("INDIVIDUAL receive", "CLIENT receive") in undecided

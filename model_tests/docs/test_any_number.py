@@ -62,7 +62,7 @@ def test_what_is_kept_is_found_again(number: int) -> None:
     """Other modes whenever the file is another one."""
     kept = {key: one for key, one in matrix.kept_decisions().items() if key in first()}
     key = random.Random(f"{sorted(kept)} {number}").choice(sorted(kept))
-    (found,) = matrix.decide_modes(shipped(), [first()[key]])
+    (found,) = any_number.decide_modes(shipped(), [first()[key]])
     for anomaly in Anomaly:
         known, now = kept[key].reachable(anomaly), found.reachable(anomaly)
         assert known is None or now is known, (first()[key], anomaly, MADE_BY)

@@ -14,9 +14,8 @@ from typing import Any
 import pytest
 
 from ackfsm.history.format import Event
-from ackfsm.showing.views.alike import alike_page, digest_line
-from ackfsm.surveys import matrix
 from model_tests import architecture, documents
+from model_tests.alike import alike_modes, alike_page, digest_line, rows_digest
 from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.places import EXAMPLES, PROJECT
 from model_tests.support.tables import shipped
@@ -47,9 +46,9 @@ def test_the_examples_of_the_engine_are_there() -> None:
 def test_the_page_of_the_modes_that_behave_alike_is_made_from_the_rows_as_they_are() -> None:
     """By their digest; making all of it takes minutes, so one system is made again."""
     text = documents.ALIKE.read_text(encoding="utf-8")
-    digest = matrix.rows_digest(shipped())
+    digest = rows_digest(shipped())
     assert text.startswith(digest_line(digest)), "run python -m model_tests.documents"
-    again = alike_page(shipped(), {"solace-jms": matrix.alike_modes(shipped(), "solace-jms")}, digest)
+    again = alike_page(shipped(), {"solace-jms": alike_modes(shipped(), "solace-jms")}, digest)
     introduction, section = again.split("\n## ")
     assert text.startswith(introduction)
     assert section in text

@@ -49,6 +49,7 @@ def test_it_is_driven_where_it_is_and_its_queues_are_removed(
             broker.depth(queue)
 
 
+@before_a_release
 def test_a_load_is_driven_there_too(started: LiveBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--client", "proton", "--ack-mode", "INDIVIDUAL_ACKNOWLEDGE", "--fault", "none", "--rate", "50"]
     output = ["--seconds", "2", "--output", str(tmp_path / "o"), "--json"]

@@ -14,8 +14,6 @@ from ackfsm.checking.certificates._system import LOST, Ghost, Moves, Part, Role
 from ackfsm.checking.certificates._views import numbers_in
 from ackfsm.checking.certificates._watching import Products
 
-__all__ = ["is_within_delayed"]
-
 
 class _State(NamedTuple):
     """``kept`` is what the ghost of the counter has, or had as it was ``closed``; ``watching`` is that of the other."""

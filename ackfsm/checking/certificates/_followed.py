@@ -12,8 +12,6 @@ from ackfsm.checking.certificates._system import Event, Ghost, Moves, Part, Role
 from ackfsm.checking.certificates._views import ChecksError
 from ackfsm.checking.certificates._watching import Products, Waiting, brought_about_by_others
 
-__all__ = ["Followed", "followed_system"]
-
 _CHOOSE = Event("follow", 0, of_message=True, awaited=False)
 """The event by which a message becomes the followed one: number 0 of the system in which one is followed."""
 

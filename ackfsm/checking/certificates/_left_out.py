@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from ackfsm.checking.certificates._system import Part, Role, System
 
-__all__ = ["refused_by"]
-
 
 def refused_by(parts: Sequence[Part], system: System) -> frozenset[int]:
     """The events that one of ``parts`` refuses in some role, in some state that it can come to."""

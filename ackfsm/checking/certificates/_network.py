@@ -12,8 +12,6 @@ from typing import Any
 
 from ackfsm.checking.certificates._system import Ghost, Moves, NotCoveredError, Part, Question, Role, System, Watcher
 
-__all__ = ["written_network"]
-
 _FORMAT = "ackfsm network"
 _VERSION = 1
 

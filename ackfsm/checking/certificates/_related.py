@@ -14,8 +14,6 @@ from ackfsm.checking.certificates._views import ChecksError, Named, Roles, Views
 from ackfsm.checking.certificates._watching import NOTHING, Products, Waiting, brought_about_by_others
 from ackfsm.checking.certificates._words import Letter, can_rest
 
-__all__ = ["RelatedRest", "RelatedViews"]
-
 
 class _Relation:
     """The pairs of a relation, and what they know of the views that ask it.

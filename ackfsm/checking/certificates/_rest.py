@@ -12,8 +12,6 @@ from ackfsm.checking.certificates._views import Views
 from ackfsm.checking.certificates._watching import NOTHING, Products, Waiting, brought_about_by_others
 from ackfsm.checking.certificates._words import Letter, can_rest
 
-__all__ = ["Rest"]
-
 
 class Rest:
     """The letters of the views of an invariant, and the words that they make; of pairs the causes alone."""

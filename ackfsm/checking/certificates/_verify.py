@@ -26,8 +26,6 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Fault, InputError
 from ackfsm.text import quoted
 
-__all__ = ["Progress", "Verification", "network_of", "verify_certificate"]
-
 Progress = Callable[[str, int, int], object]
 """Told of what is done, how much of it is done, and how much there is."""
 

@@ -15,8 +15,6 @@ from ackfsm.checking.certificates._format import Invariant, Level, View
 from ackfsm.checking.certificates._left_out import refused_by
 from ackfsm.checking.certificates._system import LOST, Event, Ghost, Part, Role, System
 
-__all__ = ["ChecksError", "Kind", "Messages", "Met", "Named", "Roles", "Steps", "Views", "numbers_in"]
-
 Named = Mapping[str, str]
 """The states of some machines, by name."""
 

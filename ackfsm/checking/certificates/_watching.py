@@ -11,8 +11,6 @@ from typing import NamedTuple
 from ackfsm.checking.certificates._system import Moves, Part, Role, Watcher
 from ackfsm.checking.certificates._views import Kind, Steps, Views, numbers_in
 
-__all__ = ["NOTHING", "Products", "Waiting", "brought_about_by_others"]
-
 NOTHING = Part("nothing", ("",), 0, {})
 """Watches for nothing, where only what messages do is asked about."""
 

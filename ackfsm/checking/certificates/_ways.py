@@ -10,8 +10,6 @@ from ackfsm.checking.certificates._views import ChecksError
 from ackfsm.checking.machines import machine, trigger
 from ackfsm.checking.network import Bounds, Network, NetworkEvent, compose
 
-__all__ = ["check_way"]
-
 _MOST_MESSAGES = 1_000
 
 

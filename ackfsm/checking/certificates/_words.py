@@ -10,8 +10,6 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-__all__ = ["Letter", "TooManyWordsError", "can_rest"]
-
 _MOST = 5_000
 
 

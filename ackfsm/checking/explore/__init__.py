@@ -6,10 +6,16 @@ Other packages import from here, and three modules that need NumPy: ``search.dis
 and ``search.reached`` and ``search.successors``, for what is asked of every state.
 """
 
-from ackfsm.checking.explore.questions.check import Answer, Finding, SearchFunction, check, without_effect
+from ackfsm.checking.explore.questions.check import (
+    Answer,
+    Finding,
+    SearchFunction,
+    check,
+    stand_of_confirmed,
+    without_effect,
+)
 from ackfsm.checking.explore.questions.equivalence import Comparison, compare, compare_after
 from ackfsm.checking.explore.questions.liveness import LivenessFailure, LivenessFinding
-from ackfsm.checking.explore.questions.narrowed import stand_of_confirmed
 from ackfsm.checking.explore.questions.small_bounds import SmallBound, small_bounds
 from ackfsm.checking.explore.reduction.columns import bits
 from ackfsm.checking.explore.reduction.slice import Origin, SlicedNetwork, Slicer, slice_network

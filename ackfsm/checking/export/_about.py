@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from ackfsm.checking.network import Network
 
-__all__ = ["about"]
-
 
 def about(network: Network) -> Iterator[str]:
     """The lines of a head, without the marks of a comment."""

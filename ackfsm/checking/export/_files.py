@@ -12,8 +12,6 @@ from ackfsm.checking.export._tla import tla, tla_configuration
 from ackfsm.checking.network import Network
 from ackfsm.terms import InputError
 
-__all__ = ["Format", "files"]
-
 
 class Format(StrEnum):
     """The form of an exported system."""

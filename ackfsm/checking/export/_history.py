@@ -14,8 +14,6 @@ from ackfsm.tables import Event, Lane, Specification
 from ackfsm.tables.names import Condition, Machine, Monitor
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 
-__all__ = ["run_history", "run_lines", "witness_history"]
-
 _QUEUE = "q"
 _BETWEEN_LINES = 1_000_000
 """Nanoseconds."""

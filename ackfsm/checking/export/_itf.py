@@ -10,8 +10,6 @@ from ackfsm.checking.explore import Witness
 from ackfsm.checking.export._model import Variable, model
 from ackfsm.checking.export._tla import RESERVED
 
-__all__ = ["itf"]
-
 _FORMAT = {"format": "ITF", "format-description": "https://apalache-mc.org/docs/adr/015adr-trace.html"}
 
 _ACTION = "mbt::actionTaken"

@@ -8,8 +8,6 @@ from typing import Any
 from ackfsm.checking.export._model import Action, Part, Variable, model
 from ackfsm.checking.network import Network
 
-__all__ = ["network_json"]
-
 
 def network_json(network: Network) -> str:
     """Return ``network`` as JSON text: machines, events with the rows of every participant, and anomalies."""

@@ -10,8 +10,6 @@ from ackfsm.checking.explore import slice_network
 from ackfsm.checking.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Row, RowKind
 
-__all__ = ["Action", "Marks", "Model", "Names", "Part", "Property", "Variable", "model"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Variable:

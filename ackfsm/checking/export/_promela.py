@@ -14,8 +14,6 @@ from ackfsm.checking.export._about import about
 from ackfsm.checking.export._model import Action, Marks, Model, Names, Part, Property, Variable, model
 from ackfsm.checking.network import Network
 
-__all__ = ["promela"]
-
 _PROMELA = """
 active assert atomic bit bool break byte chan do else empty enabled end eval false fi full get_priority hidden if init
 inline int len ltl mtype nempty never nfull notrace np_ od of pc_value pid printf printm priority proctype provided

@@ -10,8 +10,6 @@ from ackfsm.checking.network import Bounds, Network
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
 
-__all__ = ["pytest_file"]
-
 _WIDTH = 110
 
 _HEAD = '"""What ackfsm found: each test passes as long as the tables of ackfsm allow what it performs."""'

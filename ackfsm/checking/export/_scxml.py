@@ -9,8 +9,6 @@ from ackfsm.checking.export._about import about
 from ackfsm.checking.export._model import Action, Model, Names, Part, Variable, model
 from ackfsm.checking.network import Network
 
-__all__ = ["scxml"]
-
 _LIMITS = """\
 What SCXML cannot say, and how it is said here:
   An event happens in all participants or in none: every transition asks with In() where the other participants are.

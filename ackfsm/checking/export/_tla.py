@@ -13,8 +13,6 @@ from ackfsm.checking.export._about import about
 from ackfsm.checking.export._model import Action, Marks, Model, Part, Property, Variable, model
 from ackfsm.checking.network import Network
 
-__all__ = ["RESERVED", "tla", "tla_configuration"]
-
 _OR, _AND = " \\/ ", " /\\ "
 
 RESERVED = frozenset({"Init", "Next", "Spec", "AtRest", "machines", "nothing"})

@@ -22,8 +22,6 @@ from ackfsm.checking.unbounded._tables import Column, Role, Table
 from ackfsm.tables import BOUND_SETTINGS, Fsm, Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Bounded", "network_key"]
-
 _Heard: TypeAlias = "list[tuple[int, Role, tuple[Column, ...]]]"
 """Of an event: the number of each machine that hears it, as what, and its columns."""
 

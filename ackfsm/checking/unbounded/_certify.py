@@ -24,8 +24,6 @@ from ackfsm.checking.unbounded._views import Views
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError
 
-__all__ = ["certificate_of", "invariant_of", "with_what_is_proved"]
-
 
 def certificate_of(  # noqa: PLR0913 - what was asked, and what came of it
     specification: Specification,

@@ -19,19 +19,6 @@ from ackfsm.checking.unbounded._tables import Column, Role, Table, columns_of, c
 from ackfsm.tables import Fsm, IndexKind, Machine, Monitor, RowKind, Specification, base_state
 from ackfsm.terms import Configuration, Fault
 
-__all__ = [
-    "OF_COPY",
-    "Event",
-    "Ghost",
-    "Scope",
-    "System",
-    "Watcher",
-    "exact_system",
-    "system_of",
-    "watchers_of",
-    "with_watcher",
-]
-
 OF_COPY = "#"
 """Between the name of a machine and the number of the copy, from the second one on."""
 

@@ -7,8 +7,6 @@ from typing import Any
 from ackfsm.checking.unbounded import _kernel
 from ackfsm.support.numba_cache import compiled_functions
 
-__all__: list[str] = []
-
 _FUNCTIONS = compiled_functions(_kernel)
 
 

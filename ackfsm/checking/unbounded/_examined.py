@@ -20,9 +20,6 @@ from ackfsm.checking.unbounded._tables import Table
 from ackfsm.checking.unbounded._views import Views
 from ackfsm.checking.unbounded._watching import Graph, Reached, graph_of, watched
 
-__all__ = ["Examined", "Related", "shown_by"]
-
-
 _MOST_PRODUCT = 200_000_000
 """So many pairs of a view and a state of a delayed ghost, a byte each: Qpid in transactions has 45 million."""
 

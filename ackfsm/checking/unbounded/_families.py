@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from ackfsm.checking.unbounded._reasons import NotProvedError
 from ackfsm.tables import Condition, Machine, Specification
 
-__all__ = ["Family", "families"]
-
 _MOST = 8
 """Each number that a row is compared with is a family more."""
 

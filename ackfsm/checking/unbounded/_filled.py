@@ -17,8 +17,6 @@ from ackfsm.checking.unbounded._reasons import NotProvedError
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Filled", "filled"]
-
 _MOST_MESSAGES = 2_000
 """A run of more takes minutes."""
 

@@ -14,19 +14,6 @@ from typing import Any, NamedTuple
 from ackfsm.checking.unbounded._tables import Column, Role, Table
 from ackfsm.tables import Counter, Machine, RowKind
 
-__all__ = [
-    "LOST",
-    "MOST",
-    "WRONG",
-    "Delayed",
-    "Moves",
-    "closing_table",
-    "delayed_ghost",
-    "delayed_states",
-    "ghost_of",
-    "moves_of",
-]
-
 MOST = 4
 """A ghost that counts further is *lost*, and nothing is concluded from it."""
 

@@ -13,8 +13,6 @@ from ackfsm.checking.unbounded._tables import Role
 from ackfsm.checking.unbounded._views import Views, Words
 from ackfsm.checking.unbounded._words import Letter, best_letters, letters_at_rest
 
-__all__ = ["Letters"]
-
 
 class Letters:
     """The letters of some views; ``by_state`` are, for each state of the system, the best of those that may be at rest.

@@ -23,9 +23,6 @@ from ackfsm.checking.unbounded._steps import Level, Step
 from ackfsm.checking.unbounded._tables import Role, Table
 from ackfsm.checking.unbounded._watching import Graph, moving, watching_columns
 
-__all__ = ["Kept", "Shown", "everything", "first_kept", "needed", "projected", "with_all_copies", "with_what_chooses"]
-
-
 _MOST_WAYS = 40
 """So many ways are tried before a proof is given up at a level."""
 

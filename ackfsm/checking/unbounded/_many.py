@@ -17,8 +17,6 @@ from ackfsm.checking.unbounded._columns import Scope, Watcher, exact_system
 from ackfsm.checking.unbounded._families import Family, families
 from ackfsm.checking.unbounded._tables import Role, Table
 
-__all__ = ["Many"]
-
 _Column = npt.NDArray[np.int32]
 _LABEL = re.compile(r"(?P<name>\w+)(\(m(?P<message>\d+)(#(?P<copy>\d+))?\))?")
 

@@ -30,8 +30,6 @@ from ackfsm.checking.unbounded._views import Views
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault
 
-__all__ = ["DEFAULT_LEVELS", "MOST_VIEWS", "Proof", "Verdict", "prove"]
-
 DEFAULT_LEVELS = (Level.CHAOS, Level.RELATED, Level.FOLLOWED)
 
 _Made = TypeVar("_Made")

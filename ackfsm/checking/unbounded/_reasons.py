@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["NotProvedError"]
-
 
 class NotProvedError(Exception):
     """The proof is not possible, or was not finished: the sentence says why.  Never a statement about the system."""

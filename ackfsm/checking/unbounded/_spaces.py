@@ -13,8 +13,6 @@ from ackfsm.checking.unbounded import _compiled
 from ackfsm.checking.unbounded._kernel import PartArrays
 from ackfsm.checking.unbounded._tables import Column, Table
 
-__all__ = ["Ints", "Space", "distinct_rows", "empty_lookup", "with_room"]
-
 Ints = npt.NDArray[np.int64]
 
 _ROOM = 256

@@ -11,8 +11,6 @@ from ackfsm.checking.unbounded._columns import System
 from ackfsm.checking.unbounded._spaces import Space
 from ackfsm.checking.unbounded._tables import Column, Role
 
-__all__ = ["Level", "Spaces", "Step", "steps_of"]
-
 
 class Level(enum.StrEnum):
     """How much a view knows of other messages, from least to most; ``alone`` is for a message without others.

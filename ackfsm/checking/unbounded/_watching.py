@@ -15,8 +15,6 @@ from ackfsm.checking.unbounded._spaces import Ints
 from ackfsm.checking.unbounded._tables import Column, Role, Table
 from ackfsm.checking.unbounded._views import Views
 
-__all__ = ["Graph", "Reached", "graph_of", "moving", "watched", "watching_columns"]
-
 Reached = npt.NDArray[np.bool_]
 """A row for each view, with the states of what watches that are reached together with it."""
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from ackfsm.checking.unbounded._reasons import NotProvedError
 
-__all__ = ["Letter", "best_letters", "find_word", "letters_at_rest", "supported", "word_exists"]
-
 _MOST = 100_000
 """A search for a word that tries more parts of words than this is given up, and nothing is concluded."""
 

@@ -15,8 +15,6 @@ from ackfsm.history.format import Outcome
 from ackfsm.tables.names import Event
 from ackfsm.terms import Fault
 
-__all__ = ["ACTS", "SETTLES", "Hand", "perform"]
-
 
 @dataclasses.dataclass(slots=True)
 class Hand:

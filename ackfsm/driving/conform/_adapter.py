@@ -10,20 +10,6 @@ from ackfsm.driving.conform._claims import Claims, Mode
 from ackfsm.history.format import Outcome
 from ackfsm.terms import AckfsmError, Fault, InputError
 
-__all__ = [
-    "AckOutcome",
-    "Adapter",
-    "BrokerDownError",
-    "ClientClosedError",
-    "CommitOutcome",
-    "Delivery",
-    "Depth",
-    "ListenerHoldsError",
-    "SendOutcome",
-    "Strike",
-    "UndecidedError",
-]
-
 
 class ClientClosedError(AckfsmError):
     """The answer of a client that is dead, closed, or whose connection broke and is not made again."""

@@ -13,17 +13,6 @@ from ackfsm.tables.names import Condition
 from ackfsm.terms import AckMode, AckScope, Configuration, Consumption, DeliveryMode, Fault, InputError
 from ackfsm.text import shown
 
-__all__ = [
-    "BROKER_FAULTS",
-    "Claimed",
-    "Claims",
-    "Mode",
-    "Operation",
-    "acknowledged_by_application",
-    "claimed",
-    "scope_of",
-]
-
 BROKER_FAULTS = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.JOURNAL_FAILURE})
 """Those after which the broker is down until it is restarted."""
 

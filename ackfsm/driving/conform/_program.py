@@ -10,8 +10,6 @@ from typing import Final, TypeAlias
 from ackfsm.driving.conform._claims import BROKER_FAULTS, Claims, Mode, Operation, acknowledged_by_application
 from ackfsm.terms import AckMode, Fault
 
-__all__ = ["Act", "Close", "Inject", "Program", "Receive", "Recover", "Send", "Step", "draw", "smaller"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Send:

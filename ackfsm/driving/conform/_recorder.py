@@ -9,8 +9,6 @@ from typing import Any, Final
 from ackfsm.history.format import HEADER_KEY, TELLERS, VERSION, Event
 from ackfsm.terms import Configuration
 
-__all__ = ["Recorder"]
-
 _TICK: Final = 1_000_000
 """Nanoseconds between two lines.
 

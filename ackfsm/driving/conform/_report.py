@@ -11,8 +11,6 @@ from typing import Any
 from ackfsm.driving.conform._claims import Claims, Mode
 from ackfsm.terms import AckfsmError, Anomaly, Fault, Verdict
 
-__all__ = ["NO_FAULT", "Cell", "Failure", "Limits", "Report", "Status"]
-
 NO_FAULT = "none"
 """How the cell without a fault is called."""
 

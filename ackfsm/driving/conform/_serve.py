@@ -12,8 +12,6 @@ from ackfsm.driving.conform._claims import Mode
 from ackfsm.driving.conform._wire import claims_json, encoded, parsed
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault
 
-__all__ = ["serve"]
-
 
 def serve(adapter: Adapter, requests: BinaryIO | None = None, answers: BinaryIO | None = None) -> None:
     """Answer requests, a line each, until there are no more; by default from standard input, on standard output.

@@ -12,20 +12,6 @@ from ackfsm.driving.conform._claims import Claims, Operation
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError
 from ackfsm.text import in_words, meant, quoted, shown
 
-__all__ = [
-    "LONGEST",
-    "PROTOCOL",
-    "Answer",
-    "claims_json",
-    "claims_of",
-    "delivery_of",
-    "depth_of",
-    "encoded",
-    "fields_of",
-    "outcome_of",
-    "parsed",
-]
-
 PROTOCOL: Final = 1
 """The version of the line protocol."""
 

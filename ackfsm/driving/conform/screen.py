@@ -16,8 +16,6 @@ from ackfsm.showing.views.lines import hanging, listed, titled
 from ackfsm.terms import Verdict
 from ackfsm.text import printable, shown
 
-__all__ = ["STYLE", "answer_line", "conform_screen", "many"]
-
 _WIDEST = 120
 """Sentences of longer lines are hard to read."""
 STYLE: Final = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}

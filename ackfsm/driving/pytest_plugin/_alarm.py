@@ -15,8 +15,6 @@ from typing import Protocol, TypeAlias
 
 from ackfsm.driving.pytest_plugin._reraise import Reraised
 
-__all__ = ["Alarm", "Ring", "alarm"]
-
 Ring: TypeAlias = Callable[[FrameType | None], None]
 """Called with the current frame of the thread; may raise :class:`Reraised`, which is then raised there."""
 

@@ -8,8 +8,6 @@ from typing import Any
 from ackfsm.engine import Broker
 from ackfsm.terms import InputError
 
-__all__ = ["broker_of"]
-
 _MADE = ("pace", "journal")
 _SHARED = frozenset({"like", "specification"})
 

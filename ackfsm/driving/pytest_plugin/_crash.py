@@ -1,7 +1,5 @@
 """The exceptions that end an application: a crash of its process, and non-termination."""
 
-__all__ = ["Endless", "ListenerFault", "ProcessCrashed"]
-
 
 class ProcessCrashed(BaseException):
     """The application's process has crashed: none of its code continues, and its memory is lost.

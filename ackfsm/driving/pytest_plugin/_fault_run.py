@@ -9,8 +9,6 @@ from ackfsm.driving.pytest_plugin._points import Point, PointSelection
 from ackfsm.driving.pytest_plugin._trace import TraceEvent
 from ackfsm.terms import Fault
 
-__all__ = ["FaultRun"]
-
 
 def _nothing() -> bool:
     return False

@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Iterator
 from ackfsm.engine import Broker
 from ackfsm.text import nearest, quoted
 
-__all__ = ["OUTSIDE", "messages_left", "named"]
-
 OUTSIDE = "outside"
 """The name of the test itself as a client in the history."""
 

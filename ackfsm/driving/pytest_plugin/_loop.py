@@ -20,8 +20,6 @@ from ackfsm.driving.pytest_plugin._process import Process, close_coroutine
 from ackfsm.driving.pytest_plugin._watchdog import Watchdog
 from ackfsm.terms import InputError
 
-__all__ = ["is_asynchronous", "refuse_nesting", "run_tasks"]
-
 _Given = TypeVarTuple("_Given")
 _Result = TypeVar("_Result")
 

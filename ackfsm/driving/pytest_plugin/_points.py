@@ -11,8 +11,6 @@ from ackfsm.driving.pytest_plugin._trace import TraceEvent
 from ackfsm.terms import Anomaly, Fault, InputError
 from ackfsm.text import meant, quoted, shown
 
-__all__ = ["Point", "PointSelection", "parse_point", "points_of", "read_marker", "sample_points", "seconds_of"]
-
 _Name = TypeVar("_Name", Fault, Anomaly)
 
 _NAMED = 60

@@ -28,8 +28,6 @@ from ackfsm.engine.aio import (
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import shown
 
-__all__ = ["Process", "Proxy", "close_coroutine"]
-
 _PROXIED = (
     Broker,
     Connection,

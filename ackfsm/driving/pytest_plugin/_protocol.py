@@ -17,8 +17,6 @@ from _pytest.runner import runtestprotocol
 from ackfsm.driving.pytest_plugin._fault_run import FaultRun
 from ackfsm.driving.pytest_plugin._points import Point, PointSelection, parse_point, points_of, sample_points
 
-__all__ = ["FAULT_RUN", "TRIED", "first_run", "run_item"]
-
 FAULT_RUN = pytest.StashKey[FaultRun]()
 """The current run of an item."""
 

@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from ackfsm.driving.pytest_plugin._crash import Endless
 
-__all__ = ["Reraised", "Reraising", "application_frame"]
-
 _OURS = "ackfsm"
 _WAITING = ("ackfsm.driving.pytest_plugin._loop", "select")
 """Where an event loop waits for something outside."""

@@ -12,8 +12,6 @@ from ackfsm.showing.draw import Arrow, SequenceDiagram, sequence_mermaid
 from ackfsm.tables.names import Agent
 from ackfsm.text import quoted
 
-__all__ = ["Trace", "TraceEvent", "mermaid", "name", "text"]
-
 _NAMED = 60
 """Characters of an id that are shown."""
 

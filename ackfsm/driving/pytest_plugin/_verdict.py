@@ -24,8 +24,6 @@ from ackfsm.text import shown
 if TYPE_CHECKING:
     from ackfsm.verify import Findings
 
-__all__ = ["endless", "failure_context", "failure_report"]
-
 
 def failure_report(trial: Trial) -> str | None:
     """Why the test fails although its body has not; ``None`` if it passes.

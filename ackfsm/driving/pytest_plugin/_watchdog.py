@@ -18,8 +18,6 @@ from ackfsm.driving.pytest_plugin._crash import Endless
 from ackfsm.driving.pytest_plugin._reraise import Reraised, Reraising, application_frame
 from ackfsm.text import shown
 
-__all__ = ["Watchdog"]
-
 _MOST_EVENTS = 100_000
 _MOST_FRUITLESS = 10_000
 """Consecutive calls in which no event happens."""

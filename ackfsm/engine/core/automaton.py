@@ -13,8 +13,6 @@ from typing import Generic, TypeVar
 
 from ackfsm.tables import EventRef, Fsm, Row, RowKind
 
-__all__ = ["REFUSED", "UNKNOWN", "Column", "LazyProduct"]
-
 REFUSED = -1
 UNKNOWN = -2
 

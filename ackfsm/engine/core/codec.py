@@ -15,8 +15,6 @@ from types import MappingProxyType
 from ackfsm.engine.core.instances import Body, HeaderValue, MapValue, Queue, Sent
 from ackfsm.terms import DeliveryMode, InputError
 
-__all__ = ["LONGEST", "pack", "unpack"]
-
 _LENGTHS = struct.Struct("<BHHHI")
 _MORE = struct.Struct("<qBHH")
 _ALL = struct.Struct("<BHHHIqBHH")

@@ -14,8 +14,6 @@ from ackfsm.engine.core.journal import JournalAdapter
 from ackfsm.engine.core.queues import Queues
 from ackfsm.engine.journal import Kind, Live
 
-__all__ = ["DEAD_LETTER_HEADERS", "DeadLetters"]
-
 _QUEUE, _DELIVERIES, _REASON = DEAD_LETTER_HEADERS = (
     "JMS_ackfsm_queue",
     "JMS_ackfsm_deliveries",

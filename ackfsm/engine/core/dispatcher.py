@@ -11,8 +11,6 @@ from ackfsm.engine.core.macrosteps import FollowUp, MacroSteps, StepRequest
 from ackfsm.engine.core.model import BoundEvent
 from ackfsm.engine.core.stepper import Stepper
 
-__all__ = ["Dispatcher"]
-
 
 class _Loop(Protocol):
     """The part of the run loop that the dispatcher needs."""

@@ -28,8 +28,6 @@ from ackfsm.tables.names import (
 )
 from ackfsm.terms import Configuration
 
-__all__ = ["EventEffects"]
-
 _BROKER_FAULTS = (Event.BROKER_CRASH, Event.BROKER_KILL, Event.JOURNAL_FAILURE)
 _LINK_FAULTS = (Event.PRODUCER_LINK_LOSS, Event.PRODUCER_CRASH, Event.CONSUMER_LINK_LOSS, Event.CONSUMER_CRASH)
 _LOST_WITH_LINK = frozenset({ConsumerTransaction.OPEN, ConsumerTransaction.FAILED})

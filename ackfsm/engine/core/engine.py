@@ -20,8 +20,6 @@ from ackfsm.engine.journal import Journal
 from ackfsm.tables.names import IN_QUEUE, Agent, Entry, Event, Machine, Process
 from ackfsm.terms import Configuration
 
-__all__ = ["Engine"]
-
 _CONNECTED = {
     "producer": (Event.PRODUCER_LINK_UP, Event.PRODUCER_REATTACHED),
     "consumer": (Event.CONSUMER_LINK_UP, Event.CONSUMER_REATTACHED),

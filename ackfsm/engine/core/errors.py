@@ -4,18 +4,6 @@ from __future__ import annotations
 
 from ackfsm.terms import AckfsmError
 
-__all__ = [
-    "BrokerStopped",
-    "IllegalStateException",
-    "JMSException",
-    "JournalInconsistent",
-    "MessageFormatException",
-    "MessageRejected",
-    "OutcomeUnknown",
-    "Stuck",
-    "TransactionRolledBackException",
-]
-
 
 class JMSException(AckfsmError):  # noqa: N818 - the names of JMS
     """Something went wrong at the provider (JMS 3.1, 7.2); the session may still be used."""

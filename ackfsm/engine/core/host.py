@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-__all__ = ["BROKER", "NEMESIS", "ConsumerHost", "Host", "SessionHost"]
-
 BROKER: Final = "broker"
 NEMESIS: Final = "nemesis"
 """Those in a history who are no clients: faults of the broker, and of whom nobody knows whom they hit, are told by the

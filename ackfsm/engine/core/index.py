@@ -10,8 +10,6 @@ from typing import Generic, Protocol, TypeVar
 
 from ackfsm.engine.core.model import Broadcast, IndexRelation
 
-__all__ = ["PLACE_BITS", "CopyIndex", "IndexScope"]
-
 _SLACK = 64
 """An index may keep this many keys of copies that have left before it is sorted again."""
 

@@ -14,8 +14,6 @@ from ackfsm.engine.journal import ATTEMPTS, Crashable, Journal, JournalFailure, 
 from ackfsm.tables import EventRef, RowKind
 from ackfsm.tables.names import Agent, Event, Machine, Record, Redelivery
 
-__all__ = ["UNDONE", "JournalAdapter"]
-
 _STORE, _REMOVE, _MARK = Kind.STORE, Kind.REMOVE, Kind.MARK
 _PRODUCER, _CONSUMER = SCOPES.index("producer"), SCOPES.index("consumer")
 

@@ -18,8 +18,6 @@ from ackfsm.engine.core.stepper import Stepper
 from ackfsm.tables.names import Event
 from ackfsm.terms import Configuration, DeliveryMode
 
-__all__ = ["Links"]
-
 _CONSUMER = 2
 """Where the scope of a receiver stands among those of a binding."""
 

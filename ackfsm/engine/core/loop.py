@@ -20,8 +20,6 @@ from ackfsm.engine.core.scheduler import Scheduler, Shuffled
 from ackfsm.engine.core.stepper import Effect, Stepper
 from ackfsm.tables.names import FRAMES, Agent, Event
 
-__all__ = ["RunLoop"]
-
 _EXECUTING = frozenset({Event.EXECUTE_COMMIT, Event.EXECUTE_CONSUMER_COMMIT})
 _DISK = Agent.DISK
 _SCHEDULED_APART = frozenset({Agent.DISK, Agent.QUEUE})

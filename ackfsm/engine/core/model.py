@@ -50,8 +50,6 @@ SCOPES = ("producer", "queue", "consumer", "broker")
 
 _MANY = 3
 """More messages than two, and several sessions: rows that ask no more of the number."""
-_ACKNOWLEDGING = (names.Machine.DELIVERY, names.Machine.ACK_CALL)
-"""The machines in which an acknowledging call waits: before the delivery, and after it."""
 
 _DELIVERY_CALLS = (Event.DELIVERED_CLEAR, Event.DELIVERED_FLAGGED, Event.ACKNOWLEDGE)
 """The events of a delivery that a consumer brings about."""

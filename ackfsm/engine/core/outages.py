@@ -9,8 +9,6 @@ from ackfsm.engine.core.host import NEMESIS, Host, SessionHost
 from ackfsm.engine.core.instances import Link, SessionLink
 from ackfsm.tables.names import Event
 
-__all__ = ["Outages"]
-
 
 class Outages:
     """Tells of the faults of links, and of their repairs.

@@ -14,8 +14,6 @@ from ackfsm.tables import Counter, EventRef, RowKind
 from ackfsm.tables.names import DuplicateId, Entry, Event, Machine, Publication, PublishFrame, Record, Redelivery
 from ackfsm.terms import Configuration, InputError
 
-__all__ = ["Queues"]
-
 
 class Queues:
     """Makes queues, keys, transaction numbers and copies; knows the duplicate ids.

@@ -7,8 +7,6 @@ from typing import Protocol, runtime_checkable
 
 from ackfsm.tables.names import FRAMES, Agent
 
-__all__ = ["AtOnce", "Scheduler", "Shuffled", "Timed"]
-
 _IMMEDIATE = frozenset[str]({Agent.LIBRARY, Agent.BROKER})
 
 

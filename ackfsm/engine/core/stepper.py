@@ -20,8 +20,6 @@ from ackfsm.engine.core.model import Automaton, BoundEvent, Broadcast, EngineMod
 from ackfsm.tables import Counter, IndexKind, Row
 from ackfsm.terms import Configuration
 
-__all__ = ["Effect", "Observer", "StepRecorder", "Stepper"]
-
 Effect: TypeAlias = Callable[[Any], None]
 """A side effect of an event, for a copy or a link: a journal entry, a callback of the application."""
 

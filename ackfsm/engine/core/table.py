@@ -12,8 +12,6 @@ from ackfsm.tables import ALWAYS, Condition, Document, Specification, parse_cond
 from ackfsm.tables.names import CLIENT_SIDE, FRAMES, AckFrom, Event
 from ackfsm.terms import Configuration
 
-__all__ = ["AgentRow", "Decision", "ExecutionTable", "JournalAction", "JournalRecord", "SendOutcome", "read_execution"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AgentRow:

@@ -23,7 +23,7 @@ from ackfsm.engine.journal._memory import MemoryJournal
 from ackfsm.engine.journal._postgres import PostgresJournal
 from ackfsm.engine.journal._protocol import REMEMBERED, Compaction, Crashable, Journal
 from ackfsm.engine.journal._recovery import Live, Recovery, Torn
-from ackfsm.engine.journal._runs import Operation, every_run, parse_workload, random_run
+from ackfsm.engine.journal._runs import Operation, parse_workload, random_run
 from ackfsm.engine.journal._simulated import DiskFaults, DiskState, Image, SimulatedDisk
 from ackfsm.engine.journal._sqlite import SqliteJournal
 
@@ -58,7 +58,6 @@ __all__ = [
     "compact_journal",
     "enumerate_corruptions",
     "enumerate_crashes",
-    "every_run",
     "inspect_file",
     "inspect_journal",
     "inspect_sqlite",

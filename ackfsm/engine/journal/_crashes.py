@@ -14,8 +14,6 @@ from ackfsm.engine.journal._simulated import DiskFaults, DiskState, Image, Simul
 from ackfsm.engine.journal._tables import DurabilityOracle, Tables
 from ackfsm.tables import Specification
 
-__all__ = ["Enumeration", "Violation", "enumerate_crashes", "random_crashes"]
-
 _Open: TypeAlias = Callable[[SimulatedDisk], Journal]
 _Key: TypeAlias = tuple[tuple[str, bytes], ...]
 _Kept: TypeAlias = tuple[tuple[tuple[int, Live], ...], tuple[tuple[bytes, int], ...]]

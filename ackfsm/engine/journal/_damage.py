@@ -14,8 +14,6 @@ from ackfsm.engine.journal._recovery import Recovery
 from ackfsm.engine.journal._runs import Operation, parse_workload
 from ackfsm.engine.journal._simulated import Image, SimulatedDisk
 
-__all__ = ["Damages", "enumerate_corruptions"]
-
 _Open: TypeAlias = Callable[[SimulatedDisk], Journal]
 
 

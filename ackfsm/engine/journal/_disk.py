@@ -9,8 +9,6 @@ import secrets
 from pathlib import Path
 from typing import Protocol
 
-__all__ = ["Disk", "OsDisk", "machine_failed", "no_room", "write_all"]
-
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _OF_THE_MACHINE = {*_NO_ROOM, errno.EIO, errno.ENXIO, errno.ENODEV, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 

@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 from ackfsm.terms import AckfsmError, InputError
 
-__all__ = ["ATTEMPTS", "LARGEST", "NUMBERS", "Entry", "JournalDamaged", "JournalFailure", "Kind", "check", "newer"]
-
 
 class Kind(enum.IntEnum):
     """The kind of an entry.

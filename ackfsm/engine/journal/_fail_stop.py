@@ -11,8 +11,6 @@ from types import TracebackType
 from ackfsm.engine.journal._disk import no_room
 from ackfsm.engine.journal._entry import LARGEST, NUMBERS, Entry, JournalFailure, Kind, check
 
-__all__ = ["CLOSED_ALREADY", "BufferedJournal", "FailStop"]
-
 CLOSED_ALREADY = "it is closed"
 
 _CHECKED = 3

@@ -18,8 +18,6 @@ from ackfsm.engine.journal._watermark import Watermark, WatermarkFile
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["FileJournal"]
-
 _DATA = itemgetter(2)
 _MANY = 8
 """From this number on the segments are merged when the journal is opened."""

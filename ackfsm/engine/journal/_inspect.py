@@ -17,17 +17,6 @@ from ackfsm.engine.journal._sqlite import MAGIC, SqliteJournal, read_sqlite, sql
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = [
-    "Inspection",
-    "Integrity",
-    "compact_journal",
-    "inspect_file",
-    "inspect_journal",
-    "inspect_sqlite",
-    "kind_of",
-    "verify_journal",
-]
-
 _ALL = 2**31
 """No duplicate id is dropped here; how many are kept is the broker's setting."""
 

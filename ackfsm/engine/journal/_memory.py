@@ -11,8 +11,6 @@ from ackfsm.engine.journal._protocol import REMEMBERED, Compaction
 from ackfsm.engine.journal._recovery import Recovery, Replay, beyond
 from ackfsm.terms import InputError
 
-__all__ = ["MemoryJournal"]
-
 _PLAIN, _MARK = (int(Kind.STORE), int(Kind.REMOVE)), int(Kind.MARK)
 _BITS = NUMBERS.bit_length() - 1
 """Kinds from the first on have rules of their own; that of a mark is the length of its data."""

@@ -14,8 +14,6 @@ from ackfsm.terms import InputError
 if TYPE_CHECKING:
     import psycopg
 
-__all__ = ["PostgresJournal"]
-
 _TABLES = """
 CREATE TABLE IF NOT EXISTS ackfsm_journal (name text PRIMARY KEY, format int NOT NULL, epoch bigint NOT NULL,
     next_key bigint NOT NULL, first bigint NOT NULL, promised bigint NOT NULL DEFAULT 0,

@@ -9,8 +9,6 @@ from typing import Protocol, runtime_checkable
 from ackfsm.engine.journal._entry import Kind
 from ackfsm.engine.journal._recovery import Recovery
 
-__all__ = ["REMEMBERED", "Compaction", "Crashable", "Journal"]
-
 REMEMBERED = 20_000
 """How many duplicate-ids a journal keeps by default, the newest."""
 

@@ -8,8 +8,6 @@ from operator import itemgetter
 
 from ackfsm.engine.journal._entry import ATTEMPTS, Entry, Kind
 
-__all__ = ["Live", "Recovery", "Replay", "Torn", "beyond"]
-
 _STORE, _REMOVE, _COMMIT, _MARK, _REMEMBER = map(int, Kind)
 _OVERHEAD = 13
 """Bytes of an entry in a file besides its data."""

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 
 from ackfsm.terms import InputError
 
-__all__ = ["Operation", "every_run", "parse_workload", "random_run"]
-
 _ENTRIES = ("store", "remove", "commit", "mark", "remember")
 _CALLS = ("write", "sync", "compact", "reopen")
 _FAILURES = ("kill", "crash", "tear")
@@ -58,55 +56,6 @@ def _parse(word: str) -> Operation:
             f"{word!r} is no operation; write for example 'store 1', 'remove 1 in 7', or one of {known[5:]}"
         )
     return Operation(match["name"], int(match["key"] or 0), int(match["transaction"] or 0))
-
-
-def every_run(length: int) -> Iterator[tuple[Operation, ...]]:
-    """All meaningful runs of ``length`` operations over two copies and a transaction.
-
-    A copy is stored once, and removed once, after it was stored; copy 2 is stored after copy 1; a transaction is
-    committed once, when there is something in it; no two calls in a row do nothing.
-    """
-    alphabet = [
-        *map(_parse, ("store 1", "store 1 in 7", "remove 1", "remove 1 in 7", "store 2", "store 2 in 7", "commit 7")),
-        *map(Operation, ("write", "sync", "compact", "reopen", "kill", "tear")),
-    ]
-    yield from (run for run in itertools.product(alphabet, repeat=length) if _sensible(run))
-
-
-def _sensible(run: tuple[Operation, ...]) -> bool:
-    stored: set[int] = set()
-    removed: set[int] = set()
-    state = {"open": 0, "committed": 0}
-    previous = Operation("sync")
-    for operation in run:
-        if not _follows(operation, previous, stored, removed, state):
-            return False
-        previous = operation
-    return run[-1].name not in _ENTRIES
-
-
-def _follows(
-    operation: Operation, previous: Operation, stored: set[int], removed: set[int], state: dict[str, int]
-) -> bool:
-    """Whether an operation is meaningful here; updates the sets and the state."""
-    name, key = operation.name, operation.key
-    if name == "store":
-        sensible = key not in stored and (key == 1 or 1 in stored)
-        stored.add(key)
-    elif name == "remove":
-        sensible = key in stored and key not in removed
-        removed.add(key)
-    elif name == "commit":
-        sensible = bool(state["open"]) and not state["committed"]
-        state["committed"] = 1
-    else:
-        sensible = previous.name in _ENTRIES or (previous.name == "write" and name != "write")
-    if operation.transaction:
-        sensible = sensible and not state["committed"]
-        state["open"] = 1
-    if name in {"reopen", *_FAILURES} and state["open"]:
-        state["committed"] = 1
-    return sensible
 
 
 def random_run(seed: int, length: int, *, faults: bool = False) -> tuple[Operation, ...]:

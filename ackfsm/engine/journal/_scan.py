@@ -16,8 +16,6 @@ from ackfsm.engine.journal._watermark import Watermark, newest, shortfall
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["WATERMARK", "Scan", "Segment", "is_segment", "name_of", "scan"]
-
 WATERMARK = "watermark"
 """The name of the file with the promised end of the segments (:mod:`ackfsm.engine.journal._watermark`)."""
 

@@ -14,8 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
-__all__ = ["DiskFaults", "DiskState", "Image", "SimulatedDisk"]
-
 Image: TypeAlias = Mapping[str, bytes]
 """What a directory holds after a crash: names and bytes."""
 

@@ -17,19 +17,6 @@ from ackfsm.engine.journal._recovery import Recovery, Replay
 from ackfsm.engine.journal._watermark import Watermark, shortfall
 from ackfsm.terms import InputError
 
-__all__ = [
-    "FORMAT",
-    "Head",
-    "Row",
-    "SqlJournal",
-    "check_format",
-    "check_head",
-    "check_watermark",
-    "read_rows",
-    "recovered",
-    "row",
-]
-
 Row: TypeAlias = tuple[int, int, int, int, int, bytes, int]
 """Position, epoch, kind, key, transaction, data, checksum."""
 

@@ -32,8 +32,6 @@ from ackfsm.engine.journal._watermark import Watermark, WatermarkFile, newest
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["MAGIC", "SqliteJournal", "read_sqlite", "sqlite_in_use"]
-
 _TABLES = """
 CREATE TABLE journal (only INTEGER PRIMARY KEY, format INTEGER, epoch INTEGER,
     next_key INTEGER, first INTEGER, promised INTEGER, closed INTEGER, checksum INTEGER);

@@ -14,8 +14,6 @@ from typing import NamedTuple
 from ackfsm.engine.journal._disk import Disk, write_all
 from ackfsm.engine.journal._frame import CLOSED, SEAL, Frame, frame_at, mark
 
-__all__ = ["Watermark", "WatermarkFile", "newest", "shortfall"]
-
 _OPENED, _SYNCED, _ENDED = range(3)
 _SIZE = len(mark(SEAL, 0, 0, 0))
 

@@ -12,8 +12,6 @@ from ackfsm.history.importing.interface import Importer, Options
 from ackfsm.terms import InputError
 from ackfsm.text import meant, quoted
 
-__all__ = ["FORMATS", "Format", "format_named"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Format:
@@ -22,13 +20,14 @@ class Format:
     Attributes:
         name: as it is typed.
         description: what it is, in one line.
-        module: the module with a function ``importer(options)`` that returns an :class:`Importer`.
+        module, function: a module, and its function of the options that returns an :class:`Importer`.
         mapped: whether it needs a mapping file (``--mapping``).
     """
 
     name: str
     description: str
     module: str
+    function: str = "importer"
     mapped: bool = False
 
     def importer(self, options: Options) -> Importer:
@@ -43,7 +42,7 @@ class Format:
             )
         if not self.mapped and options.mapping is not None:
             raise InputError(f"{self.name} needs no mapping; leave --mapping out, or say {_MAPPED}")
-        make: Callable[[Options], Importer] = importlib.import_module(self.module).importer
+        make: Callable[[Options], Importer] = getattr(importlib.import_module(self.module), self.function)
         return make(options)
 
 
@@ -60,7 +59,10 @@ _ALL: Final = (
     Format("jepsen", "histories of Jepsen's queue workloads, in EDN", "ackfsm.history.importing.jepsen"),
     Format("rabbitmq-firehose", "messages of RabbitMQ's firehose, as JSON lines", "ackfsm.history.importing.rabbitmq"),
     Format(
-        "rabbitmq-tracing", "the log of RabbitMQ's plugin rabbitmq_tracing", "ackfsm.history.importing.rabbitmq_tracing"
+        "rabbitmq-tracing",
+        "the log of RabbitMQ's plugin rabbitmq_tracing",
+        "ackfsm.history.importing.rabbitmq",
+        function="tracing",
     ),
     Format("artemis", "logs of ActiveMQ Artemis (logging plugin, audit)", "ackfsm.history.importing.artemis"),
     Format("activemq", "logs of ActiveMQ Classic (loggingBrokerPlugin)", "ackfsm.history.importing.activemq"),

@@ -7,23 +7,15 @@ and no message.)
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ackfsm.history.importing.interface import Options, Problems
-from ackfsm.history.importing.logs import dated_lines
-from ackfsm.history.importing.rows import Rows
-from ackfsm.terms import InputError
-from ackfsm.text import shown
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Classic", "importer"]
+from ackfsm.history.importing.interface import Importer, Options, PlainImporter, Problems, UnreadError
+from ackfsm.history.importing.logs import Log, log_batches
 
 _BROKER: Final = "the broker logs what it takes and sends, and not what applications do"
 _NOT_LOGGED: Final = "the plugin has no line for it"
@@ -43,46 +35,16 @@ _ABOUT: Final = (
 )
 
 
-def importer(options: Options) -> Classic:
-    """What reads logs of ActiveMQ Classic."""
-    del options
-    return Classic()
+def importer(_: Options) -> Importer:
+    """What reads logs of ActiveMQ Classic, ``activemq.log``."""
+    return PlainImporter(_CANNOT_SHOW, functools.partial(log_batches, _Log, _ABOUT))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Classic:
-    """Reads ``activemq.log``."""
-
-    @property
-    def cannot_show(self) -> Mapping[str, str]:
-        """Return the events that the log never shows."""
-        return _CANNOT_SHOW
-
-    def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
-        """The events of the lines in these files; raises :class:`InputError` if one has none of them."""
-        log = _Log(problems)
-        for path in paths:
-            found = False
-            for number, t, text in dated_lines(path):
-                told = log.take(path, number, t, text)
-                found = found or told
-                yield from log.rows.full()
-            if not found:
-                raise InputError(f"{shown(str(path))} has no line of messages; {_ABOUT}")
-        log.finish()
-        yield from log.rows.rest()
-
-
-class _UnreadError(ValueError):
-    """A line that cannot be read, and why."""
-
-
-class _Log:
+class _Log(Log):
     """A log, as far as it was read."""
 
     def __init__(self, problems: Problems) -> None:
-        self.problems = problems
-        self.rows = Rows()
+        super().__init__(problems)
         self.clients: dict[str, str] = {}
         self.sent: set[str] = set()
         self.delivered: set[str] = set()
@@ -97,7 +59,7 @@ class _Log:
             self._several_unnamed(unless=tell)
             try:
                 tell(self, t, found)
-            except _UnreadError as error:
+            except UnreadError as error:
                 self.problems.unread(str(error), path, line=number)
             if self.several is not None and self.several[1] == 0:
                 self.several = (path, number, self.several[2])
@@ -159,7 +121,7 @@ class _Log:
     def acknowledge_up_to(self, t: int, found: re.Match[str]) -> None:
         """The messages of the acknowledgement before, at level TRACE."""
         if self.several is None:
-            raise _UnreadError("the messages of an acknowledgement that no line before has")
+            raise UnreadError("the messages of an acknowledgement that no line before has")
         client, self.several = self.several[2], None
         self.rows.add(t=t, process=client, event="acknowledge", message=found["last"], scope="up_to")
 
@@ -193,7 +155,7 @@ class _Log:
     def prepare(self, t: int, found: re.Match[str]) -> None:
         """A transaction of two phases is prepared."""
         del t, found
-        raise _UnreadError("a transaction of two phases (XA)")
+        raise UnreadError("a transaction of two phases (XA)")
 
     def _transaction(self, t: int, event: str, key: str) -> None:
         connection = key.removeprefix("TX:").rpartition(":")[0]
@@ -233,7 +195,7 @@ def _field(about: str, name: str, *, last: bool = False) -> str:
     places = re.finditer(rf"\b{name} = (?P<value>.*?)(?:, [a-zA-Z]+ = |\}}|$)", about)
     values = [found["value"] for found in places]
     if not values:
-        raise _UnreadError(f"a line without the field {name}")
+        raise UnreadError(f"a line without the field {name}")
     return values[-1 if last else 0]
 
 

@@ -6,23 +6,16 @@ with what ``LoggingActiveMQServerPluginLogger`` says; AMQ601500, AMQ601501 and A
 
 from __future__ import annotations
 
-import dataclasses
+import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ackfsm.history.importing.interface import Options, Problems
-from ackfsm.history.importing.logs import dated_lines
-from ackfsm.history.importing.rows import Rows
-from ackfsm.terms import InputError
-from ackfsm.text import quoted, shown
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["Artemis", "importer"]
+from ackfsm.history.importing.interface import Importer, Options, PlainImporter, Problems, UnreadError
+from ackfsm.history.importing.logs import Log, log_batches
+from ackfsm.text import quoted
 
 _BROKER: Final = "the broker logs what it takes, sends and forgets, and not what applications do"
 _NOT_LOGGED: Final = "neither the plugin nor the audit log has a line for it"
@@ -49,57 +42,31 @@ _ABOUT: Final = (
 )
 
 
-def importer(options: Options) -> Artemis:
-    """What reads logs of Artemis."""
-    del options
-    return Artemis()
+def importer(_: Options) -> Importer:
+    """What reads logs of Artemis; where both kinds of lines are there, the kind that comes first counts."""
+    return PlainImporter(_CANNOT_SHOW, functools.partial(log_batches, _Log, _ABOUT))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Artemis:
-    """Reads logs of Artemis; where both kinds of lines are there, the kind that comes first counts."""
-
-    @property
-    def cannot_show(self) -> Mapping[str, str]:
-        """What these logs never show."""
-        return _CANNOT_SHOW
-
-    def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
-        """The events of the lines in these files; raises :class:`InputError` if one has none of them."""
-        log = _Log(problems)
-        for path in paths:
-            found = False
-            for number, t, text in dated_lines(path):
-                coded = _CODED.fullmatch(text)
-                if coded is None or not coded["code"].startswith((_PLUGIN, _AUDIT)):
-                    problems.left_out("lines that are neither the plugin's nor the audit log's")
-                    continue
-                found = True
-                log.take(path, number, t, coded["code"], coded["text"])
-                yield from log.rows.full()
-            if not found:
-                raise InputError(f"{shown(str(path))} has no line of messages; {_ABOUT}")
-        log.finish()
-        yield from log.rows.rest()
-
-
-class _UnreadError(ValueError):
-    """A line that cannot be read, and why."""
-
-
-class _Log:
+class _Log(Log):
     """A log, as far as it was read."""
 
     def __init__(self, problems: Problems) -> None:
-        self.problems = problems
-        self.rows = Rows()
+        super().__init__(problems)
         self.kind = ""
         self.queues: dict[str, str] = {}
         self.consumers: dict[str, str] = {}
         self.sent: set[str] = set()
 
-    def take(self, path: Path, number: int, t: int, code: str, text: str) -> None:
-        """Take a line by its code."""
+    def take(self, path: Path, number: int, t: int, text: str) -> bool:
+        """Take a line by its code; whether it is one of the plugin or of the audit log."""
+        coded = _CODED.fullmatch(text)
+        if coded is None or not coded["code"].startswith((_PLUGIN, _AUDIT)):
+            self.problems.left_out("lines that are neither the plugin's nor the audit log's")
+            return False
+        self._take_coded(path, number, t, *coded.group("code", "text"))
+        return True
+
+    def _take_coded(self, path: Path, number: int, t: int, code: str, text: str) -> None:
         if code not in _LINES:
             self.problems.left_out(f"lines AMQ{code[:3]}..., which tell of no message")
             return
@@ -111,7 +78,7 @@ class _Log:
         found = pattern.fullmatch(text)
         try:
             tell(self, t, _matched(found, code))
-        except _UnreadError as error:
+        except UnreadError as error:
             self.problems.unread(str(error), path, line=number)
 
     def send(self, t: int, found: re.Match[str]) -> None:
@@ -138,7 +105,7 @@ class _Log:
         process = found.groupdict().get("process") or _SOMEBODY
         before = self.queues.get(message)
         if before is not None and queue not in {None, before}:
-            raise _UnreadError(
+            raise UnreadError(
                 f"a delivery from a second queue, {quoted(str(queue))}: a message that is routed to several queues is"
                 " one message to each"
             )
@@ -153,7 +120,7 @@ class _Log:
         message = _id(found)
         process = found.groupdict().get("process") or self.consumers.get(message)
         if process is None:
-            raise _UnreadError(
+            raise UnreadError(
                 "an acknowledgement of a message that was not delivered before, so that nobody tells whose"
             )
         self.consumers.pop(message, None)
@@ -179,7 +146,7 @@ class _Log:
 
 def _matched(found: re.Match[str] | None, code: str) -> re.Match[str]:
     if found is None:
-        raise _UnreadError(f"a line AMQ{code} that does not read as Artemis writes it")
+        raise UnreadError(f"a line AMQ{code} that does not read as Artemis writes it")
     return found
 
 
@@ -194,7 +161,7 @@ def _id(found: re.Match[str]) -> str:
         return str(named["message"])
     inside = _MESSAGE.search(named["about"])
     if inside is None or inside["message"] == "0":
-        raise _UnreadError("a line of a message without its messageID")
+        raise UnreadError("a line of a message without its messageID")
     return inside["message"]
 
 

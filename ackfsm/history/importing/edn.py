@@ -13,8 +13,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
-__all__ = ["EdnError", "Keyword", "Symbol", "read_all"]
-
 
 class EdnError(ValueError):
     """Text that is not EDN; ``line`` is the number of the line."""

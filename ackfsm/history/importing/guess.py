@@ -28,8 +28,6 @@ from ackfsm.history.open import input_errors
 from ackfsm.terms import AckScope, InputError
 from ackfsm.text import shown
 
-__all__ = ["Guessed", "guess"]
-
 _ROWS: Final = 1_000
 _PEEKED: Final = 1 << 20
 _MOST_WORDS: Final = 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol
@@ -14,8 +14,6 @@ from ackfsm.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["PLACES", "Importer", "Options", "Problems", "Unread"]
 
 PLACES: Final = 3
 """Of each reason why something could not be read, so many places are kept; the others are only counted."""
@@ -47,7 +45,7 @@ class Importer(Protocol):
         see what an application has done with a message".
         """
 
-    def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
+    def batches(self, paths: Sequence[Path], problems: Problems, /) -> Iterator[pa.RecordBatch]:
         """The events of the files at ``paths``, in any order, as record batches with the columns of format 1.
 
         Memory is bounded: a batch has some ten thousand rows, and no file is ever held as a whole.  ``problems`` takes
@@ -55,6 +53,18 @@ class Importer(Protocol):
         Raises :class:`ackfsm.terms.InputError`, one sentence with file, line and remedy, where a file as a whole is at
         fault: it is missing, truncated, or not of this format.
         """
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PlainImporter:
+    """An :class:`Importer` of a format that is read in one way, whatever the options are."""
+
+    cannot_show: Mapping[str, str]
+    batches: Callable[[Sequence[Path], Problems], Iterator[pa.RecordBatch]]
+
+
+class UnreadError(ValueError):
+    """A record that cannot be read, and why."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

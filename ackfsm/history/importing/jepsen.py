@@ -7,14 +7,13 @@ An operation is a map with ``:type`` (``:invoke``, ``:ok``, ``:fail``, ``:info``
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ackfsm.history.importing.edn import EdnError, Keyword, read_all
-from ackfsm.history.importing.interface import Options, Problems
+from ackfsm.history.importing.interface import Importer, Options, PlainImporter, Problems, UnreadError
 from ackfsm.history.importing.rows import Rows
 from ackfsm.history.importing.streams import lines
 from ackfsm.terms import Fault, InputError
@@ -22,8 +21,6 @@ from ackfsm.text import quoted, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["Jepsen", "importer"]
 
 _QUEUE: Final = "queue"
 """What the queue is called: a history of Jepsen has one, and does not name it."""
@@ -70,33 +67,19 @@ _ENDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """What ends what; ``:start`` begins a partition unless there is something killed that it can start."""
 
 
-def importer(options: Options) -> Jepsen:
-    """What reads Jepsen's histories."""
-    del options
-    return Jepsen()
+def importer(_: Options) -> Importer:
+    """What reads Jepsen's histories of queue workloads."""
+    return PlainImporter(_CANNOT_SHOW, _batches)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Jepsen:
-    """Reads histories of queue workloads."""
-
-    @property
-    def cannot_show(self) -> Mapping[str, str]:
-        """What no such history shows."""
-        return _CANNOT_SHOW
-
-    def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
-        """The events of the operations in these files.
-
-        Raises :class:`InputError` for what is not EDN, and for a file without any operation of a queue.
-        """
-        for path in paths:
-            history = _History(path, problems)
-            for line, operation in _operations(path):
-                history.take(line, operation)
-                yield from history.rows.full()
-            history.finish()
-            yield from history.rows.rest()
+def _batches(paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
+    for path in paths:
+        history = _History(path, problems)
+        for line, operation in _operations(path):
+            history.take(line, operation)
+            yield from history.rows.full()
+        history.finish()
+        yield from history.rows.rest()
 
 
 def _operations(path: Path) -> Iterator[tuple[int, Any]]:
@@ -114,10 +97,6 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
         return line.decode()
     except UnicodeDecodeError:
         raise InputError(f"{shown(str(path))}, line {number:,}: it is not UTF-8; save it as UTF-8") from None
-
-
-class _NotAnOperationError(ValueError):
-    """What cannot be read, and why."""
 
 
 class _History:
@@ -141,15 +120,15 @@ class _History:
         self.number += 1
         try:
             self._take(operation)
-        except _NotAnOperationError as error:
+        except UnreadError as error:
             self.problems.unread(str(error), self.path, line=line)
 
     def _take(self, operation: Any) -> None:
         if not isinstance(operation, dict):
-            raise _NotAnOperationError("a value that is no map, and so no operation")
+            raise UnreadError("a value that is no map, and so no operation")
         kind, name = operation.get("type"), operation.get("f")
         if kind not in _KINDS:
-            raise _NotAnOperationError("an operation of which :type is not :invoke, :ok, :fail or :info")
+            raise UnreadError("an operation of which :type is not :invoke, :ok, :fail or :info")
         self.now = self._time(operation)
         process = operation.get("process")
         if process == "nemesis":
@@ -157,7 +136,7 @@ class _History:
             return
         take = _OPERATIONS.get(str(name))
         if take is None:
-            raise _NotAnOperationError(f"an operation :f {quoted(str(name))}, which is none of a queue workload")
+            raise UnreadError(f"an operation :f {quoted(str(name))}, which is none of a queue workload")
         self.known += 1
         take(self, f"process-{_text(process)}", str(kind), operation)
 
@@ -166,7 +145,7 @@ class _History:
         if time is None:
             return self.number * _STEP
         if not isinstance(time, int) or isinstance(time, bool) or not 0 <= time < 2**63:
-            raise _NotAnOperationError("an operation of which :time is no whole number of nanoseconds from 0")
+            raise UnreadError("an operation of which :time is no whole number of nanoseconds from 0")
         return time
 
     def enqueue(self, process: str, kind: str, operation: Mapping[str, Any]) -> None:
@@ -174,13 +153,11 @@ class _History:
         message = _text(operation.get("value"))
         if kind == "invoke":
             if message in self.sent:
-                raise _NotAnOperationError(
-                    "an enqueue of a value that was enqueued before: its messages cannot be told apart"
-                )
+                raise UnreadError("an enqueue of a value that was enqueued before: its messages cannot be told apart")
             self.sent.add(message)
             self.drained = None
         elif message not in self.sent:
-            raise _NotAnOperationError("an end of an enqueue that was not invoked")
+            raise UnreadError("an end of an enqueue that was not invoked")
         event = {"invoke": "send", "ok": "confirmed", "fail": "rejected", "info": "in_doubt"}[kind]
         self.add(process, event, message, error=_reason(operation) if kind in {"fail", "info"} else None)
 
@@ -200,7 +177,7 @@ class _History:
             return
         values = operation.get("value")
         if not isinstance(values, tuple | frozenset):
-            raise _NotAnOperationError("a drain of which :value is no collection")
+            raise UnreadError("a drain of which :value is no collection")
         for value in values:
             self._delivered(process, value)
         self.drained = self.now
@@ -228,7 +205,7 @@ class _History:
                 for fault in _FAULTS[name]:
                     self.add("nemesis", "fault", fault=fault, error=name)
         elif name not in _ENDS:
-            raise _NotAnOperationError(f"a nemesis operation :f {quoted(name)}, for which format 1 has no fault")
+            raise UnreadError(f"a nemesis operation :f {quoted(name)}, for which format 1 has no fault")
 
     def add(self, process: str, event: str, message: str | None = None, **fields: Any) -> None:
         """Add an event."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import abc
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from ackfsm.history.importing.interface import Problems
+from ackfsm.history.importing.rows import Rows
 from ackfsm.history.importing.streams import lines
+from ackfsm.terms import InputError
+from ackfsm.text import shown
 
-__all__ = ["dated_lines"]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _DATED: Final = re.compile(
     r"\s*(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?\s*(.*)", re.DOTALL
@@ -34,3 +40,35 @@ def dated_lines(path: Path) -> Iterator[tuple[int, int, str]]:
                 continue
             since = time - _EPOCH
             yield number, (since.days * 86_400 + since.seconds) * 10**9 + int((fraction or "0").ljust(9, "0")), text
+
+
+class Log(abc.ABC):
+    """A log, as far as it was read."""
+
+    def __init__(self, problems: Problems) -> None:
+        self.problems = problems
+        self.rows = Rows()
+
+    @abc.abstractmethod
+    def take(self, path: Path, number: int, t: int, text: str) -> bool:
+        """Take a line; whether it is of those that tell of messages."""
+
+    @abc.abstractmethod
+    def finish(self) -> None:
+        """There are no more lines."""
+
+
+def log_batches(
+    log_of: Callable[[Problems], Log], about: str, paths: Sequence[Path], problems: Problems
+) -> Iterator[pa.RecordBatch]:
+    """The events of the lines in these files; raises :class:`InputError`, with ``about``, if one has none of them."""
+    log = log_of(problems)
+    for path in paths:
+        found = False
+        for number, t, text in dated_lines(path):
+            found = log.take(path, number, t, text) or found
+            yield from log.rows.full()
+        if not found:
+            raise InputError(f"{shown(str(path))} has no line of messages; {about}")
+    log.finish()
+    yield from log.rows.rest()

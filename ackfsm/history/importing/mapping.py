@@ -38,7 +38,6 @@ _TEXTS: Final = (
     *("outcome", "consumer"),
 )
 _NUMBERS: Final = ("delivery_count", "position", "priority")
-_OF_A_ROW: Final = ("time", "event", *_TEXTS, "redelivered", *_NUMBERS)
 _NAMED: Final = re.compile(r"\{([^{}]*)\}")
 
 

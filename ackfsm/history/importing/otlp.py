@@ -50,8 +50,6 @@ from ackfsm.tables.batch import process_pool
 from ackfsm.terms import InputError
 from ackfsm.text import quoted, shown
 
-__all__ = ["Otlp", "importer"]
-
 _CHUNK: Final = 1 << 14
 """Spans of which the events are made at a time."""
 

@@ -8,16 +8,17 @@ and of ``rabbit_trace.erl``; the log is written by ``rabbit_tracing_consumer.erl
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ackfsm.history.importing.interface import Options, Problems
+from ackfsm.history.importing.interface import Importer, Options, PlainImporter, Problems, UnreadError
 from ackfsm.history.importing.rows import Rows
 from ackfsm.history.importing.streams import lines
 from ackfsm.terms import InputError
@@ -25,8 +26,6 @@ from ackfsm.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["Firehose", "Tracing", "importer", "tracing"]
 
 _CLIENTS: Final = "the firehose has what the broker takes and sends, and nothing of what clients do with it"
 _UNTRACED: Final = "the broker does not trace it"
@@ -47,20 +46,32 @@ _CANNOT_SHOW: Final[Mapping[str, str]] = MappingProxyType(
 _FLAG_NOT_LOGGED: Final = "it is not logged; each delivery of a message after the first is taken for flagged"
 
 
-def importer(options: Options) -> Firehose:
-    """What reads the firehose."""
-    del options
-    return Firehose()
+_Records: TypeAlias = "Iterator[tuple[int, Callable[[Any], _Traced | None], Any]]"
+"""Records, each with its line and what reads it."""
 
 
-def tracing(options: Options) -> Tracing:
-    """What reads the log of ``rabbitmq_tracing``."""
-    del options
-    return Tracing()
+def importer(_: Options) -> Importer:
+    """What reads messages of the firehose, each written as an object of JSON a line.
+
+    The object has ``t`` (nanoseconds since 1970) or ``timestamp`` (ISO 8601), ``routing_key`` (``publish.EXCHANGE`` or
+    ``deliver.QUEUE``) and ``headers``, the table of headers as the broker sent it.  Others are not read.
+    """
+    return PlainImporter(_CANNOT_SHOW, functools.partial(_batches, _firehose_records, _ABOUT_FIREHOSE))
 
 
-class _UnreadError(ValueError):
-    """A record that cannot be read, and why."""
+def tracing(_: Options) -> Importer:
+    """What reads the log of ``rabbitmq_tracing``, in the format JSON or Text: the first line tells which."""
+    cannot_show = MappingProxyType({**_CANNOT_SHOW, "redelivered": _FLAG_NOT_LOGGED})
+    return PlainImporter(cannot_show, functools.partial(_batches, _records, _ABOUT_TRACING))
+
+
+def _batches(
+    records: Callable[[Path], _Records], about: str, paths: Sequence[Path], problems: Problems
+) -> Iterator[pa.RecordBatch]:
+    told = _Told(problems)
+    for path in paths:
+        yield from told.of(path, records(path), about)
+    yield from told.rest()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -82,44 +93,6 @@ class _Traced:
     redelivered: bool | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Firehose:
-    """Reads messages of the firehose, each written as an object of JSON a line.
-
-    The object has ``t`` (nanoseconds since 1970) or ``timestamp`` (ISO 8601), ``routing_key`` (``publish.EXCHANGE`` or
-    ``deliver.QUEUE``) and ``headers``, the table of headers as the broker sent it.  Others are not read.
-    """
-
-    @property
-    def cannot_show(self) -> Mapping[str, str]:
-        """Return the events that the firehose never shows."""
-        return _CANNOT_SHOW
-
-    def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
-        """The events of the messages in these files; raises :class:`InputError` if one has none that can be read."""
-        told = _Told(problems)
-        for path in paths:
-            yield from told.of(path, ((number, _of_firehose, line) for number, line in lines(path)), _ABOUT_FIREHOSE)
-        yield from told.rest()
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Tracing:
-    """Reads the log of ``rabbitmq_tracing``, in the format JSON or Text: the first line tells which."""
-
-    @property
-    def cannot_show(self) -> Mapping[str, str]:
-        """Return the events that the log never shows."""
-        return MappingProxyType({**_CANNOT_SHOW, "redelivered": _FLAG_NOT_LOGGED})
-
-    def batches(self, paths: Sequence[Path], problems: Problems) -> Iterator[pa.RecordBatch]:
-        """The events of the records in these files; raises :class:`InputError` if one has none that can be read."""
-        told = _Told(problems)
-        for path in paths:
-            yield from told.of(path, _records(path), _ABOUT_TRACING)
-        yield from told.rest()
-
-
 _ABOUT_FIREHOSE: Final = "a line has an object of JSON with t, routing_key and headers"
 _ABOUT_TRACING: Final = "it has to be the log of rabbitmq_tracing, in the format JSON or Text"
 
@@ -133,13 +106,13 @@ class _Told:
         self.sent: set[str] = set()
         self.delivered: set[str] = set()
 
-    def of(self, path: Path, records: Iterator[tuple[int, Any, Any]], about: str) -> Iterator[pa.RecordBatch]:
-        """The events of some records, each with its line and what reads it, as far as they fill batches."""
+    def of(self, path: Path, records: _Records, about: str) -> Iterator[pa.RecordBatch]:
+        """The events of some records, as far as they fill batches."""
         found, why = False, "it is empty"
         for number, read, record in records:
             try:
                 traced = read(record)
-            except _UnreadError as error:
+            except UnreadError as error:
                 why = f"line {number:,}: {error}"
                 self.problems.unread(str(error), path, line=number)
                 continue
@@ -184,11 +157,11 @@ def _object(line: bytes) -> Mapping[str, Any]:
     try:
         found = json.loads(line)
     except UnicodeDecodeError:
-        raise _UnreadError("a line that is not UTF-8") from None
+        raise UnreadError("a line that is not UTF-8") from None
     except (ValueError, RecursionError):
-        raise _UnreadError("a line that is not JSON") from None
+        raise UnreadError("a line that is not JSON") from None
     if not isinstance(found, dict):
-        raise _UnreadError("a line that is JSON but no object")
+        raise UnreadError("a line that is JSON but no object")
     return found
 
 
@@ -197,10 +170,10 @@ def _of_firehose(line: bytes) -> _Traced | None:
     headers = found.get("headers")
     key = found.get("routing_key")
     if not isinstance(headers, dict) or not isinstance(key, str):
-        raise _UnreadError("an object without routing_key or headers")
+        raise UnreadError("an object without routing_key or headers")
     kind, _, name = key.partition(".")
     if kind not in {"publish", "deliver"}:
-        raise _UnreadError("a message of which the routing key begins neither with publish. nor with deliver.")
+        raise UnreadError("a message of which the routing key begins neither with publish. nor with deliver.")
     published = kind == "publish"
     return _Traced(
         t=_time_of(found),
@@ -213,11 +186,15 @@ def _of_firehose(line: bytes) -> _Traced | None:
     )
 
 
+def _firehose_records(path: Path) -> _Records:
+    return ((number, _of_firehose, line) for number, line in lines(path))
+
+
 def _of_json(line: bytes) -> _Traced | None:
     found = _object(line)
     kind = found.get("type")
     if kind not in {"published", "received"}:
-        raise _UnreadError("an object of which type is neither published nor received")
+        raise UnreadError("an object of which type is neither published nor received")
     published = kind == "published"
     queues = found.get("routed_queues", ()) if published else [found.get("queue")]
     return _Traced(
@@ -236,7 +213,7 @@ def _time_of(found: Mapping[str, Any]) -> int:
     if time is None:
         return _time(found.get("timestamp"))
     if not isinstance(time, int) or isinstance(time, bool) or not 0 <= time < 2**63:
-        raise _UnreadError("an object of which t is no whole number of nanoseconds from 0")
+        raise UnreadError("an object of which t is no whole number of nanoseconds from 0")
     return time
 
 
@@ -246,7 +223,7 @@ _OLD_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d) (\d{1,2}):(\d\d):(\d\d)(?::(\d
 def _time(text: Any) -> int:
     """The nanoseconds of a time as ISO 8601, or as RabbitMQ up to 3.6 wrote it (``2016-02-03 4:05:06:789``)."""
     if not isinstance(text, str):
-        raise _UnreadError("a record without timestamp")
+        raise UnreadError("a record without timestamp")
     old = _OLD_TIME.fullmatch(text)
     if old is not None:
         day, hours, *rest, milliseconds = old.groups(default="0")
@@ -254,7 +231,7 @@ def _time(text: Any) -> int:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        raise _UnreadError("a record with a timestamp that is no time") from None
+        raise UnreadError("a record with a timestamp that is no time") from None
     time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     since = time - datetime(1970, 1, 1, tzinfo=UTC)
     return ((since.days * 86_400 + since.seconds) * 10**6 + since.microseconds) * 1_000
@@ -267,14 +244,14 @@ def _process(connection: Any, channel: Any) -> str:
 
 def _named(name: Any, what: str) -> str:
     if not isinstance(name, str):
-        raise _UnreadError(f"a message without {what}")
+        raise UnreadError(f"a message without {what}")
     return name
 
 
 def _queues(names: Any) -> Sequence[str]:
     found = [names] if isinstance(names, str) else names
     if not isinstance(found, list | tuple) or not all(isinstance(name, str) for name in found):
-        raise _UnreadError("a message without the names of its queues")
+        raise UnreadError("a message without the names of its queues")
     return found
 
 
@@ -282,7 +259,7 @@ def _properties(properties: Any) -> Mapping[str, Any]:
     table = properties if isinstance(properties, dict) else {}
     message = table.get("message_id")
     if not isinstance(message, str) or not message:
-        raise _UnreadError("a message without message_id: nothing tells it from others; have producers set it")
+        raise UnreadError("a message without message_id: nothing tells it from others; have producers set it")
     mode = table.get("delivery_mode")
     return {"message": message, "persistent": None if mode is None else mode == 2}  # noqa: PLR2004 - of AMQP 0-9-1
 
@@ -292,7 +269,7 @@ _HEAD: Final = re.compile(rb"(?P<time>\d{4}-\d\d-\d\d[ T][0-9:.+\-Z]+): Message 
 _FIELD: Final = re.compile(rb"(?P<name>[A-Z][a-z]+(?: [a-z]+)?): *(?P<value>.*)")
 
 
-def _records(path: Path) -> Iterator[tuple[int, Any, Any]]:
+def _records(path: Path) -> _Records:
     numbered = lines(path)
     first = next(numbered, None)
     if first is None:
@@ -327,7 +304,7 @@ def _blocks(numbered: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, list[b
 def _of_text(block: Sequence[bytes]) -> _Traced | None:
     head = _HEAD.fullmatch(block[0])
     if head is None:
-        raise _UnreadError("a line before the first record")
+        raise UnreadError("a line before the first record")
     fields: dict[str, str] = {}
     name = ""
     for line in block[1:]:
@@ -340,7 +317,7 @@ def _of_text(block: Sequence[bytes]) -> _Traced | None:
             fields[name] = f"{fields.get(name, '')}\n{text}"
     published = head["kind"] == b"published"
     if "Payload" not in fields:
-        raise _UnreadError("a record that ends before its payload")
+        raise UnreadError("a record that ends before its payload")
     return _Traced(
         t=_time(head["time"].decode()),
         published=published,

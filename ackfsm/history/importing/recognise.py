@@ -11,8 +11,6 @@ from ackfsm.history.importing.interface import Options, Problems
 from ackfsm.history.importing.streams import lines
 from ackfsm.terms import InputError
 
-__all__ = ["recognised"]
-
 _BEGINNING: Final = 1 << 20
 """So many bytes of whole lines are tried; of one line that is longer, all."""
 

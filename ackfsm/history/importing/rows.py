@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from ackfsm.history.lines import SCHEMA
 
-__all__ = ["BATCH", "Rows", "batch_of"]
-
 BATCH: Final = 1 << 16
 """Rows of a batch."""
 

@@ -15,18 +15,6 @@ from ackfsm.history.open import endless, input_errors
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = [
-    "LONGEST_LINE",
-    "STANDARD_INPUT",
-    "Block",
-    "Progress",
-    "blocks",
-    "can_be_cut",
-    "lines",
-    "opened",
-    "suffix_of",
-]
-
 STANDARD_INPUT: Final = Path("-")
 """Standard input; a file of that name is ``./-``."""
 

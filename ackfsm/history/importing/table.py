@@ -24,8 +24,6 @@ from ackfsm.history.open import input_errors
 from ackfsm.terms import InputError
 from ackfsm.text import quoted, shown
 
-__all__ = ["TableImporter", "importer", "pieces"]
-
 _BLOCK: Final = 4 << 20
 """Bytes of CSV that are parsed at a time."""
 

@@ -14,8 +14,6 @@ import pyarrow.types as pt
 
 from ackfsm.history.importing.mapping import When
 
-__all__ = ["nanoseconds", "tolerant"]
-
 _FACTORS: Final = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 _ZONED: Final = r"([Zz]|[+-]\d\d:?\d\d)$"
 _NUMERIC: Final = re.compile(r"[+-]?\d+(\.\d*)?")

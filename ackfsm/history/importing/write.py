@@ -30,8 +30,6 @@ from ackfsm.support.files import staged_file
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 
-__all__ = ["Form", "Imported", "checked", "form_of", "import_history", "unread_rows"]
-
 _ROW_GROUP: Final = 8
 """Batches of a row group."""
 

@@ -5,6 +5,4 @@ from __future__ import annotations
 from ackfsm.rates.simulation import _kernel, _resources
 from ackfsm.support.numba_cache import compiled_functions
 
-__all__ = ["run"]
-
 run = compiled_functions(_resources, _kernel).run

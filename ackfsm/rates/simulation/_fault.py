@@ -33,8 +33,6 @@ from ackfsm.tables.names import FRAMES, Agent
 from ackfsm.terms import Configuration, InputError
 from ackfsm.text import quoted
 
-__all__ = ["FAULTS", "FaultRun", "Recovery", "simulate_fault"]
-
 _NANOSECONDS: Final = 10**9
 _TOGETHER: Final = 100
 """A rate is back when so many messages in a row have it."""

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["PERCENTILES", "Latencies", "latencies"]
-
 PERCENTILES: Final = (50.0, 90.0, 99.0, 99.9)
 """Of each a share of all messages is not slower."""
 

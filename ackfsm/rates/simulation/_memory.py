@@ -14,8 +14,6 @@ from ackfsm.rates.simulation import _layout as k
 from ackfsm.tables.names import FRAMES, Agent
 from ackfsm.terms import DefectError
 
-__all__ = ["WAYS", "Memory", "Rows"]
-
 _FIRST_WORDS: Final = 1 << 18
 
 WAYS: Final[Mapping[str, int]] = MappingProxyType(

@@ -9,27 +9,6 @@ import math
 
 from ackfsm.rates.simulation._layout import *
 
-__all__ = [
-    "add_unsynced",
-    "add_work",
-    "drawn",
-    "drop_block",
-    "drop_blocks",
-    "kind_of",
-    "link_in",
-    "link_out",
-    "order_in",
-    "pop",
-    "push",
-    "put",
-    "scope_of",
-    "stand_in",
-    "wait_for_refuser",
-    "wake_those_that_wait_for_group",
-    "wake_those_that_wait_for_slot",
-]
-
-
 # the heap
 
 

@@ -29,8 +29,6 @@ from ackfsm.tables.names import Agent, Event
 from ackfsm.terms import Configuration, DefectError, InputError
 from ackfsm.text import quoted
 
-__all__ = ["Simulated", "simulate"]
-
 _TICKS: Final = 10**12
 """In a second."""
 

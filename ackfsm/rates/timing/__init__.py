@@ -10,10 +10,9 @@ from ackfsm.rates.timing._grid import Grid, Row, plan_cells
 from ackfsm.rates.timing._interval import Interval
 from ackfsm.rates.timing._plan import Plan, Side, plan, window_that_fills
 from ackfsm.rates.timing._planner import Planner
-from ackfsm.rates.timing._spread import SPREAD_TIMES, Spread
 from ackfsm.rates.timing._waits import Waits, waits_of
 from ackfsm.rates.timing._ways import Way, ways_of_sending
-from ackfsm.rates.timing._workload import RESOURCES, Workload
+from ackfsm.rates.timing._workload import RESOURCES, SPREAD_TIMES, Spread, Workload
 
 __all__ = [
     "RESOURCES",

@@ -11,8 +11,6 @@ from ackfsm.tables import ByteCount, Specification, VendorAlias
 from ackfsm.terms import InputError, Profile
 from ackfsm.text import parse_size, quoted
 
-__all__ = ["InMessages", "in_messages"]
-
 _SIZED = ("publish_window", "prefetch")
 """The settings that may be given in bytes, as ``prefetch=1MiB``."""
 

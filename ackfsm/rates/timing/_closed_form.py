@@ -15,8 +15,6 @@ from ackfsm.rates.timing._interval import UNBOUNDED, Interval, least
 from ackfsm.rates.timing._ticks import Ticks
 from ackfsm.rates.timing._waits import Waits
 
-__all__ = ["delivering", "passing", "publishing"]
-
 _STANDS_STILL = Interval.exactly(Fraction(0))
 
 _IN_A_ROUND = 4

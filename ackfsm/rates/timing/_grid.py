@@ -18,8 +18,6 @@ from ackfsm.rates.timing._workload import Workload
 from ackfsm.tables import ConditionalValue, Specification
 from ackfsm.terms import InputError, parse_value
 
-__all__ = ["Grid", "Row", "plan_cells"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Grid:

@@ -6,8 +6,6 @@ import dataclasses
 from collections.abc import Iterable
 from fractions import Fraction
 
-__all__ = ["UNBOUNDED", "Interval", "least"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Interval:

@@ -14,18 +14,6 @@ from ackfsm.rates.timing._ticks import Ticks, ticks_of
 from ackfsm.rates.timing._waits import Waits
 from ackfsm.rates.timing._workload import RESOURCES, Workload
 
-__all__ = [
-    "Plan",
-    "Side",
-    "deliver_side",
-    "has_default_threshold",
-    "plan",
-    "planned",
-    "publish_rate",
-    "publish_side",
-    "window_that_fills",
-]
-
 _MOST: Final = 2**40
 """No window is searched beyond so many messages."""
 

@@ -19,8 +19,6 @@ from ackfsm.rates.timing._plan import (
 from ackfsm.rates.timing._waits import Waits
 from ackfsm.rates.timing._workload import Workload
 
-__all__ = ["Planner"]
-
 _Found = TypeVar("_Found")
 
 _SENDING: Final = (

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from ackfsm.rates.timing._workload import RESOURCES, Workload
 
-__all__ = ["Ticks", "ticks_of"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ticks:

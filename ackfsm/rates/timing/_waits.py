@@ -10,8 +10,6 @@ from ackfsm.tables import Rule, Specification
 from ackfsm.tables.names import Condition
 from ackfsm.terms import Configuration
 
-__all__ = ["Waits", "waits_of"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Waits:

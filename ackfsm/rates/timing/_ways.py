@@ -13,8 +13,6 @@ from ackfsm.rates.timing._workload import RESOURCES, Workload
 from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, Configuration, InputError, SendMode
 
-__all__ = ["Way", "ways_of_sending"]
-
 _WINDOWS: Final = (1, 10, 50, 100, 255, 1000, 10_000)
 _COMMITS: Final = (1, 10, 100, 1000)
 _MODE: Final = "send_mode"

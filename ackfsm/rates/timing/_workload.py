@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Mapping
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm.terms import InputError
-
-__all__ = ["RESOURCES", "Workload"]
 
 _ZERO: Final = Fraction(0)
 
@@ -130,3 +129,15 @@ RESOURCES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     }
 )
 """What may bind a rate, and what it is where that costs nothing."""
+
+
+class Spread(enum.IntEnum):
+    """How a time is distributed around its mean; uniform is from 0 to twice the mean."""
+
+    CONSTANT = 0
+    EXPONENTIAL = 1
+    UNIFORM = 2
+
+
+SPREAD_TIMES: Final = ("broker_time", "processing_time", "rtt", "send_time", "sync_time")
+"""The times of a workload that may be distributed; each way of a round trip is drawn by itself."""

@@ -13,8 +13,6 @@ from pyarrow import parquet as pq
 from ackfsm.rates.timing._dimension import Dimension
 from ackfsm.rates.timing._grid import Grid, Row
 
-__all__ = ["SCHEMA", "batch_of", "parquet", "rows_of"]
-
 _TYPES: Final[Mapping[Any, pa.DataType]] = {
     int: pa.int64(),
     Mapping[str, str]: pa.map_(pa.string(), pa.string()),

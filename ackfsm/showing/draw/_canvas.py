@@ -11,8 +11,6 @@ import graphviz
 
 from ackfsm.showing.draw._style import FONT, INK
 
-__all__ = ["canvas", "coloured", "left", "legend", "padded", "small"]
-
 
 def canvas(name: str, title: Iterable[str], **attributes: str) -> graphviz.Digraph:
     """Return a sheet with a title at the top left; ``attributes`` are the graph's (``rankdir``, distances)."""

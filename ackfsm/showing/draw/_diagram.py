@@ -19,21 +19,6 @@ from ackfsm.tables import BOUND_SETTINGS, Event, EventRef, Fsm, Machine, Monitor
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError
 from ackfsm.text import meant, quoted
 
-__all__ = [
-    "Diagram",
-    "Edge",
-    "Kind",
-    "Label",
-    "Mark",
-    "Panel",
-    "State",
-    "Watched",
-    "everything",
-    "kind_of",
-    "make_diagram",
-    "settings_shown",
-]
-
 
 class Kind(StrEnum):
     """What sort of event it is: a fault; seen in a history; neither."""

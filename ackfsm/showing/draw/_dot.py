@@ -18,8 +18,6 @@ from ackfsm.showing.draw._style import COLOURS, DIM, FILLS, INK, KIND_MEANS, MAR
 if TYPE_CHECKING:
     import graphviz
 
-__all__ = ["dot"]
-
 _TITLE_WIDTH = 90
 _FRAME_WIDTH = 60
 _GUARD_WIDTH = 22

@@ -20,8 +20,6 @@ from ackfsm.showing.draw._table import body, head, system_body, system_head
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Format", "draw", "overview"]
-
 
 class Format(StrEnum):
     """The form of a drawing."""
@@ -86,10 +84,9 @@ def overview(
     specification: Specification,
     form: Format,
     configuration: Configuration | None = None,
-    bounds: Bounds | None = None,
 ) -> str | bytes:
     """The whole system: every machine in its lane, and the events by which one moves another.
 
     Arguments, result and errors are those of :func:`draw`, but SVG needs no Graphviz here.
     """
-    return _SYSTEM[form](make_system(specification, configuration, bounds))
+    return _SYSTEM[form](make_system(specification, configuration))

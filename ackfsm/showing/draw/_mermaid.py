@@ -8,8 +8,6 @@ from ackfsm.showing.draw._diagram import Diagram, Mark, Panel, State
 from ackfsm.showing.draw._style import DIM, FILLS, edge_labels, identifier
 from ackfsm.showing.draw._system import System
 
-__all__ = ["mermaid", "system_mermaid"]
-
 _CLASSES = {
     Mark.ANOMALY: ("anomaly", f"fill:{FILLS[Mark.ANOMALY]},stroke-width:3px"),
     Mark.AT_REST: ("atRest", f"fill:{FILLS[Mark.AT_REST]},stroke-dasharray:5"),

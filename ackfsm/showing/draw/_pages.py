@@ -29,8 +29,6 @@ from ackfsm.tables.lookup import Lookup
 from ackfsm.tables.names import Event
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 
-__all__ = ["MADE", "generated_pages", "write_all"]
-
 MADE: Final = "<!-- Made from spec/ by ackfsm draw: change the tables, not this file. -->\n"
 """What every file of the pages says of itself."""
 

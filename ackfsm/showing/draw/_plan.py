@@ -13,8 +13,6 @@ from typing import Any
 
 from ackfsm.tables import Counter, EventRef, Fsm, Machine, Row, RowKind
 
-__all__ = ["Line", "Plan", "configured", "general"]
-
 _ELIDED = "..."
 _MANY = 5
 _SHORT_BOUND = 3

@@ -18,8 +18,6 @@ from ackfsm.showing.draw._style import (
 )
 from ackfsm.showing.draw._system import System
 
-__all__ = ["plantuml", "system_plantuml"]
-
 _TITLE_WIDTH = 90
 _LABEL_WIDTH = 40
 _STYLE = ("hide empty description", "skinparam defaultFontName sans-serif")

@@ -16,8 +16,6 @@ from typing import Final
 
 from ackfsm.terms import InputError
 
-__all__ = ["png", "svg"]
-
 _WHEEL: Final = "graphviz-pure"
 _COMMENT: Final = re.compile(r"<!--.*?-->\n?", re.DOTALL)
 _REMEDY: Final = "pip install 'ackfsm[draw]'"

@@ -12,8 +12,6 @@ from ackfsm.showing.draw._style import identifier, wrapped
 from ackfsm.tables import Lane, Specification
 from ackfsm.text import printable
 
-__all__ = ["Arrow", "SequenceDiagram", "sequence_mermaid", "sequence_plantuml", "witness_diagram"]
-
 _WIDTH: Final = 60
 _MERMAID: Final = re.compile(r"[#;<>]")
 _PLAIN: Final = re.compile(r"\w+", re.ASCII)

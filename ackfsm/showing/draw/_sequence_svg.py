@@ -14,8 +14,6 @@ from ackfsm.showing.draw._style import COLOURS, DIM, FILLS, INK, wrapped
 from ackfsm.showing.draw._svg import document, width_of
 from ackfsm.text import printable
 
-__all__ = ["sequence_svg"]
-
 _WIDTH: Final = 860
 """That of a page, so that the text is as large there as it is here."""
 

@@ -14,8 +14,6 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Fault, Verdict
 from ackfsm.text import in_words, quoted, shown
 
-__all__ = ["story_diagram"]
-
 _NAMED: Final = 16
 """Characters of a lane's name."""
 

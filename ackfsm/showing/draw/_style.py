@@ -11,22 +11,6 @@ from typing import Final
 
 from ackfsm.showing.draw._diagram import Kind, Label, Mark
 
-__all__ = [
-    "COLOURS",
-    "DIM",
-    "FILLS",
-    "FONT",
-    "INK",
-    "KIND_MEANS",
-    "MARK_MEANS",
-    "OWNED_MEANS",
-    "EdgeLabel",
-    "edge_labels",
-    "grouped",
-    "identifier",
-    "wrapped",
-]
-
 FONT: Final = "Helvetica"
 INK: Final = "#222222"
 DIM: Final = "#999999"

@@ -9,8 +9,6 @@ from typing import Final
 from ackfsm.showing.draw._style import FONT, INK
 from ackfsm.text import printable
 
-__all__ = ["document", "lines_within", "text", "titled", "width_of"]
-
 _GLYPHS: Final = {
     222: "ijl",
     278: " !,./:;I[\\]ft",

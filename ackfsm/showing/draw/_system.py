@@ -18,8 +18,6 @@ from ackfsm.showing.draw._plan import general
 from ackfsm.tables import Event, Lane, Machine, Row, RowKind, Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["Shared", "SyncEdge", "System", "make_system"]
-
 _LANES: Final = ("producer", "link", "broker", "journal", "consumer", "faults")
 
 

@@ -15,8 +15,6 @@ from ackfsm.tables import Machine
 if TYPE_CHECKING:
     import graphviz
 
-__all__ = ["system_dot"]
-
 _TITLE_WIDTH = 120
 _BOX_WIDTH = 27
 _FAULTS_WIDTH = 31

@@ -20,8 +20,6 @@ from ackfsm.showing.draw._svg import document, lines_within, text, titled, width
 from ackfsm.showing.draw._system import Shared, SyncEdge, System
 from ackfsm.tables import IndexKind, Lane, Machine
 
-__all__ = ["system_svg"]
-
 _WIDTH: Final = 860
 _MARGIN: Final = 6
 _GAP: Final = 15

@@ -14,8 +14,6 @@ from ackfsm.showing.draw._system import System
 from ackfsm.showing.views.markdown import code, page_of, rows_of, sentence
 from ackfsm.tables import Row, RowKind
 
-__all__ = ["body", "head", "system_body", "system_head"]
-
 _ORDER = (RowKind.TO, RowKind.REFUSE, RowKind.IGNORE)
 
 

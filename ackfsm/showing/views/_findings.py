@@ -10,8 +10,6 @@ from rich.text import Text
 from ackfsm.checking.explore import Finding
 from ackfsm.checking.network import NetworkEvent
 
-__all__ = ["as_promised", "beside_promises", "can_happen", "findings_table", "promise", "steps_line", "ways"]
-
 
 def findings_table(columns: Sequence[str]) -> Table:
     """An empty table with ``anomaly``, ``can happen``, the numbers in ``columns``, and who promises otherwise."""

@@ -9,8 +9,6 @@ from ackfsm.showing.views.markdown import code, rows_of
 from ackfsm.surveys.matrix import ModeResult
 from ackfsm.terms import Anomaly
 
-__all__ = ["ANY_NUMBER", "any_number", "name_of", "shown_for", "where"]
-
 ANY_NUMBER: Final = "for any number of messages and of faults"
 
 _ONE: Final = "one message and one fault"

@@ -17,8 +17,6 @@ from ackfsm.verify import Findings, Unrecorded, UnrecordedFault
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["assumed_answer", "assumed_table", "hint"]
-
 _WORDS: Final[Mapping[Fault, tuple[str, str]]] = MappingProxyType(
     {
         Fault.BROKER_CRASH: ("power loss", "power losses"),

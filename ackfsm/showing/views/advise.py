@@ -17,8 +17,6 @@ from ackfsm.surveys.advice import Advice, Candidate, Failure, GivenUp, Proposal,
 from ackfsm.tables import Specification, format_value
 from ackfsm.terms import Configuration, Fault
 
-__all__ = ["advice_json", "advice_screen", "candidate_json", "changes_text", "check_line", "proved_for"]
-
 
 def advice_screen(specification: Specification, advice: Advice) -> RenderableType:
     """Return the proposals with their proofs, the failures of cheaper ones, and the needs to give up."""

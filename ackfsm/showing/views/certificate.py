@@ -13,8 +13,6 @@ from ackfsm.showing.views.lines import listed, titled
 from ackfsm.tables import Specification, format_value
 from ackfsm.text import printable, shown
 
-__all__ = ["certificate_screen"]
-
 
 def certificate_screen(found: Verification, specification: Specification, path: str) -> RenderableType:
     """Return the screen: the views checked, every setting, the statements, the refutations, the conclusion."""

@@ -21,8 +21,6 @@ from ackfsm.showing.views._findings import (
 from ackfsm.showing.views.lines import guarantee_lines, hanging, liveness_lines, query_lines
 from ackfsm.tables import Specification
 
-__all__ = ["check_screen", "limit_of"]
-
 
 def check_screen(
     answer: Answer,

@@ -12,8 +12,6 @@ from rich.text import Text
 from ackfsm.surveys.claims import ClaimResult, Status
 from ackfsm.text import in_words
 
-__all__ = ["claims_screen"]
-
 _STYLE = {Status.PROVED: "green", Status.REFUTED: "bold red", Status.UNKNOWN: "bold yellow"}
 
 

@@ -7,8 +7,6 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["Axis", "Curve", "Curves", "is_wide", "label"]
-
 _WIDE: Final = 20
 """An axis is in powers of ten from a largest number on that is so many times the smallest."""
 

@@ -20,8 +20,6 @@ from ackfsm.showing.views._findings import (
 from ackfsm.showing.views.lines import configuration_lines, faults_in_words, guarantee_lines, hanging
 from ackfsm.tables import Specification
 
-__all__ = ["decision_screen"]
-
 
 def decision_screen(decision: Decision, specification: Specification, api: str | None = None) -> RenderableType:
     """Return the configuration, the searches, a line for each anomaly, witnesses, open ones, the conclusion.

@@ -16,8 +16,6 @@ from ackfsm.showing.views.sweep_curves import MOST_CURVES
 from ackfsm.surveys.advice import Front, Point
 from ackfsm.terms import InputError
 
-__all__ = ["curves_of_front", "front_json", "front_screen"]
-
 
 def front_screen(front: Front) -> RenderableType:
     """The points, the fastest first; those with the same needs stand in the same words."""

@@ -14,8 +14,6 @@ from ackfsm.history.importing.write import Imported
 from ackfsm.showing.views.typed import Command
 from ackfsm.text import shown
 
-__all__ = ["imported_json", "imported_screen"]
-
 _REASONS: Final = 5
 """So many reasons are shown."""
 

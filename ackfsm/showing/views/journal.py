@@ -14,8 +14,6 @@ from ackfsm.engine.journal import Inspection, Integrity, Recovery
 from ackfsm.showing.views.lines import titled
 from ackfsm.text import printable, shown
 
-__all__ = ["journal_json", "journal_screen"]
-
 _MAX_ROWS = 10
 """At most so many live copies are listed on the screen."""
 

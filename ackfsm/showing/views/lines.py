@@ -14,17 +14,6 @@ from ackfsm.checking.network import Bounds, Network, NetworkEvent
 from ackfsm.tables import Guarantees
 from ackfsm.terms import Configuration, Fault
 
-__all__ = [
-    "configuration_lines",
-    "faults_in_words",
-    "guarantee_lines",
-    "hanging",
-    "listed",
-    "liveness_lines",
-    "query_lines",
-    "titled",
-]
-
 
 def query_lines(network: Network) -> Text:
     """The configuration of ``network``, and within which bounds it was composed."""

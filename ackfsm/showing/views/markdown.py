@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-__all__ = ["code", "page_of", "rows_of", "sentence"]
-
 
 def page_of(lines: Iterable[str]) -> str:
     """The text of these lines."""

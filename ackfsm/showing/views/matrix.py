@@ -29,8 +29,6 @@ from ackfsm.surveys.matrix import (
 from ackfsm.tables import format_value
 from ackfsm.terms import Configuration
 
-__all__ = ["check_command", "matrix_json", "matrix_screen", "repetition"]
-
 _STYLE = {
     Reachability.NEVER: "green",
     Reachability.DEPENDS: "yellow",

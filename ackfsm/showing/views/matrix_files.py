@@ -14,8 +14,6 @@ from ackfsm.support import files
 from ackfsm.surveys.matrix import Entry, Line, Matrix, Reachability, Summary
 from ackfsm.terms import Anomaly
 
-__all__ = ["make_folder", "write"]
-
 _NEVER = {False: "how many states were searched", True: "that it is proved for any number of messages and of faults"}
 """What stands below what never happens."""
 

@@ -13,8 +13,6 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["page_screen"]
-
 _LEFT_OUT: Final = re.compile(r"<!--.*?-->|^(?:\* \[[^\]]*\]\(#[^)]*\)\n)+\n", re.DOTALL | re.MULTILINE)
 """Comments, and tables of contents: on a screen nothing leads from there to a section."""
 

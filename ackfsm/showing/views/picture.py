@@ -30,8 +30,6 @@ from ackfsm.terms import Anomaly, Verdict
 from ackfsm.text import in_words, shown
 from ackfsm.verify import LEVELS, By, Grouped, Result, Series
 
-__all__ = ["Commands", "picture_page"]
-
 _NAMES: Final[Mapping[Series, str]] = {
     Series.SENT: "sent",
     Series.CONFIRMED: "confirmed",

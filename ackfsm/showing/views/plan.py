@@ -15,8 +15,6 @@ from rich.text import Text
 from ackfsm.rates.timing import Interval, Plan, Side, Way, Workload
 from ackfsm.terms import Configuration
 
-__all__ = ["duration", "plan_json", "plan_screen", "rate_json", "rate_text"]
-
 
 def plan_screen(configuration: Configuration, work: Workload, plan: Plan, ways: Sequence[Way]) -> RenderableType:
     """The answer, what binds, the latencies; then the ways of sending beside each other."""

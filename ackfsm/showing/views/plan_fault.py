@@ -15,8 +15,6 @@ from ackfsm.rates.simulation import FaultRun, Recovery
 from ackfsm.rates.timing import Interval
 from ackfsm.showing.views.plan import duration, rate_text
 
-__all__ = ["fault_json", "fault_screen"]
-
 
 def fault_screen(run: FaultRun) -> RenderableType:
     """Return the fault with its time, the rates before and after, and its effect on messages."""

@@ -15,8 +15,6 @@ from ackfsm.rates.simulation import Latencies, Simulated, latencies
 from ackfsm.rates.timing import Interval, Plan, Spread
 from ackfsm.showing.views.plan import duration, rate_text
 
-__all__ = ["simulation_json", "simulation_screen"]
-
 _BAR: Final = 40
 """Signs of the longest bar of a histogram."""
 

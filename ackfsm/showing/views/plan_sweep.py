@@ -16,8 +16,6 @@ from rich.text import Text
 from ackfsm.rates.timing import Grid, Interval, Row
 from ackfsm.showing.views.plan import rate_text
 
-__all__ = ["sweep_csv", "sweep_json", "sweep_screen"]
-
 _MOST_LINES: Final = 60
 """So many cells are shown; of more the extent, the best and what binds."""
 

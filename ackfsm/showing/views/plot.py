@@ -11,8 +11,6 @@ from ackfsm.showing.views.curves import Axis, Curves, label
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plotted"]
-
 _INCHES: Final = (7.2, 4.5)
 _DPI: Final = 150
 _MARKS: Final = "osD^vP*X"

@@ -10,8 +10,6 @@ from typing import Final
 from ackfsm.showing.views.markdown import code, page_of, rows_of
 from ackfsm.tables import Seed, Sentence
 
-__all__ = ["seeds_json", "seeds_page"]
-
 _MADE: Final = "<!-- Made from spec/seeds.yaml by ackfsm claims --seeds: change that file, not this one. -->"
 
 _INTRODUCTION: Final = """\

@@ -33,8 +33,6 @@ from ackfsm.text import in_words, quoted, shown
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions
 
-__all__ = ["around_json", "around_screen", "around_text", "lanes_of", "story_json", "story_screen", "story_text"]
-
 _STYLE: Final = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 _PLAIN_WIDTH: Final = 80
 """Columns of a story that is not written to a terminal."""
@@ -195,7 +193,7 @@ def story_json(story: Story, specification: Specification) -> dict[str, Any]:
     return {**story.as_json(), "sentences": sentences}
 
 
-def around_screen(around: Around, next_words: Sequence[Sequence[str]] = ()) -> RenderableType:
+def around_screen(around: Around) -> RenderableType:
     """Return the things open at a time, and the lines around it."""
     clock = _around_clock(around)
     parts: list[RenderableType] = [hanging(_at(around, clock), _STYLE[around.verdict])]
@@ -214,7 +212,6 @@ def around_screen(around: Around, next_words: Sequence[Sequence[str]] = ()) -> R
     for moment in around.after:
         table.add_row(*_around_row(moment, clock))
     parts += ["", table, "", Text(f"{shown(around.history)}; {clock.meaning}", style="dim", overflow="fold")]
-    parts += (Command(words, style="dim") for words in next_words)
     return Group(*parts)
 
 
@@ -250,9 +247,9 @@ def _around_row(moment: Moment, clock: Clock) -> tuple[str | Text, ...]:
     return clock(moment.t), str(moment.line), Text(_heading(moment.process)), Text(of), _told(moment)
 
 
-def around_text(around: Around, next_words: Sequence[Sequence[str]] = (), width: int = _PLAIN_WIDTH) -> str:
+def around_text(around: Around, width: int = _PLAIN_WIDTH) -> str:
     """The screen as plain text, at most ``width`` characters wide."""
-    return _plain(around_screen(around, next_words), width)
+    return _plain(around_screen(around), width)
 
 
 def around_json(around: Around) -> dict[str, Any]:

@@ -14,16 +14,6 @@ from ackfsm.text import in_words, quoted
 from ackfsm.verify import Contradicted
 from ackfsm.verify.words import clauses, nothing_explains, occurrence_to
 
-__all__ = [
-    "fault_sentences",
-    "fault_told",
-    "headline",
-    "impossible_sentences",
-    "life_sentence",
-    "story_clock",
-    "unit_of",
-]
-
 _NAMED: Final = 40
 """Characters of an id in a sentence."""
 

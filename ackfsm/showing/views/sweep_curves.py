@@ -11,8 +11,6 @@ from ackfsm.showing.views.curves import Axis, Curve, Curves, is_wide
 from ackfsm.terms import InputError
 from ackfsm.text import parse_size
 
-__all__ = ["MOST_CURVES", "curves_of"]
-
 MOST_CURVES: Final = 8
 """So many curves can be told from each other."""
 

@@ -16,8 +16,6 @@ from ackfsm.surveys.matrix import Action, GivenBack, ModeResult, given_back
 from ackfsm.tables import Default, NumberRange, ProfileTable, Promise, Refusal, Specification, VendorAlias, format_value
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, key_type
 
-__all__ = ["MADE", "system_json", "system_page", "system_pages", "systems_json", "systems_page"]
-
 MADE: Final = "<!-- Made from spec/ by ackfsm systems: change the tables, not this file. -->\n"
 """What every page says of itself."""
 

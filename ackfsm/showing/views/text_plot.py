@@ -10,8 +10,6 @@ from rich.text import Text
 
 from ackfsm.showing.views.curves import Axis, Curves, label
 
-__all__ = ["text_plot"]
-
 _MARKS: Final = "ox+*#@%&"
 _LEFT: Final = 10
 _HEIGHT: Final = 14

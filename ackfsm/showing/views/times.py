@@ -11,8 +11,6 @@ from typing import Final
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
 
-__all__ = ["Clock", "clock_of"]
-
 _EPOCH: Final = 10**18
 """Nanoseconds.  Later times are counted from 1970 on, as :func:`ackfsm.text.moment` has it."""
 

@@ -12,8 +12,6 @@ from rich.text import Text
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-__all__ = ["Command", "can_be_typed", "in_shell", "lines_in_shell"]
-
 _LONGEST: Final = 64
 """Characters of a word that somebody may be asked to type."""
 

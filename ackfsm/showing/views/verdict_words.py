@@ -12,8 +12,6 @@ from ackfsm.verify import Finding, Result
 from ackfsm.verify.findings.reasons import unnamed_kind
 from ackfsm.verify.words import ALLOWED, clauses, not_conform, nothing_explains, occurrence
 
-__all__ = ["answer", "decided", "judged", "never", "no_run"]
-
 _SHORT: Final[Mapping[bool | None, str]] = MappingProxyType({False: "not allowed", None: "undecided", True: "allowed"})
 
 

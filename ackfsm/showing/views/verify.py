@@ -22,8 +22,6 @@ from ackfsm.text import in_words, moment, quoted, shown
 from ackfsm.verify import Finding, Findings, FirstMessage, Result
 from ackfsm.verify.findings.reasons import unnamed_kind, unread
 
-__all__ = ["judged_rows", "verify_screen"]
-
 _STYLE = {Verdict.VALID: "bold green", Verdict.INVALID: "bold red", Verdict.UNKNOWN: "bold yellow"}
 
 _WIDTH = 80

@@ -10,8 +10,6 @@ from ackfsm.tables import format_value
 from ackfsm.tables.lookup import Answer, Cell, Difference, Place, Reference, TableRow
 from ackfsm.terms import Profile
 
-__all__ = ["answers_json", "screen"]
-
 _WIDTH: Final = 80
 _MANY: Final = 24
 """Rows; of more than that a screen shows where they are, without their reasons."""

@@ -17,8 +17,6 @@ from ackfsm.checking.explore import Step, Witness
 from ackfsm.showing.views.lines import hanging, query_lines
 from ackfsm.tables import Lane, Specification
 
-__all__ = ["witness_screen", "witness_text"]
-
 _WIDTH: Final = 80
 _OF_A_TABLE: Final = 120
 """Columns that a table takes whose sentences are not broken into single words."""

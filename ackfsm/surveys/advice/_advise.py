@@ -22,8 +22,6 @@ from ackfsm.tables import Specification
 from ackfsm.tables.batch import ProgressBar, batch, chunks
 from ackfsm.terms import DeliveryMode
 
-__all__ = ["RATE", "Advice", "Failure", "GivenUp", "Proposal", "advise"]
-
 _AT_ONCE: Final = 16
 """Candidates that are tried together, so that several processors have work."""
 

@@ -18,8 +18,6 @@ from ackfsm.tables import Specification
 from ackfsm.tables.batch import Batch, chunks
 from ackfsm.terms import Configuration
 
-__all__ = ["Answer", "AnswerCache", "Question", "Searches"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Question:

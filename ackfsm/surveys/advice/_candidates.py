@@ -18,8 +18,6 @@ from ackfsm.surveys.advice._table import SIZES_OF_WORKLOADS, AdviceTable, Choice
 from ackfsm.tables import ProfileTable, Specification
 from ackfsm.terms import Configuration, InputError
 
-__all__ = ["Candidate", "all_candidates"]
-
 _SIMULATED: Final = 20
 """Batches that are simulated, or so many times two hundred messages where batches are smaller."""
 

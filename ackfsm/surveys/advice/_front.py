@@ -15,8 +15,6 @@ from ackfsm.surveys.advice._request import Request
 from ackfsm.tables import Specification
 from ackfsm.tables.batch import ProgressBar, batch
 
-__all__ = ["Front", "Point", "front"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Point:

@@ -12,8 +12,6 @@ from ackfsm.tables.names import Condition
 from ackfsm.terms import Anomaly, Configuration, InputError
 from ackfsm.text import meant, quoted
 
-__all__ = ["Need", "needs_of", "read_needs"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Need:

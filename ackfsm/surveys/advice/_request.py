@@ -10,8 +10,6 @@ from ackfsm.checking.network import Bounds
 from ackfsm.rates.timing import Workload
 from ackfsm.surveys.advice._needs import Need
 
-__all__ = ["Request"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Request:

@@ -27,8 +27,6 @@ from ackfsm.tables import (
 from ackfsm.terms import Configuration, InputError, check_number, parse_value
 from ackfsm.text import meant, quoted
 
-__all__ = ["CANNOT", "UNSAID", "Snippet", "Snippets", "snippets_of"]
-
 CANNOT = "cannot be asked for"
 """Where the settings stand that the system has no way to ask for, each with the reason."""
 

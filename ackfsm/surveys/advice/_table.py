@@ -10,8 +10,6 @@ from typing import Any
 from ackfsm.tables import ALWAYS, Condition, Document, Specification, Value, parse_condition, read_form
 from ackfsm.terms import InputError, key_type, parse_value
 
-__all__ = ["SIZES_OF_WORKLOADS", "AdviceTable", "Choice", "read_table"]
-
 SIZES_OF_WORKLOADS = frozenset({"messages_per_commit", "messages_per_acknowledge"})
 """Sizes that are no settings: they belong to what the application does."""
 

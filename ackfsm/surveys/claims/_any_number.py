@@ -13,8 +13,6 @@ from ackfsm.surveys.claims._scope import Scope, configurations
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["AnyNumberQuery", "NothingToAsk", "StandsAsItIs", "left_open"]
-
 
 class NothingToAsk:
     """A check without a proof for any number of messages."""

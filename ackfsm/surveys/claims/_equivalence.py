@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from ackfsm.checking.explore import Comparison
 from ackfsm.surveys.claims._any_number import NothingToAsk, left_open
 from ackfsm.surveys.claims._evidence import Evidence
 from ackfsm.surveys.claims._questions import (
     Answer,
-    ComparisonResult,
     EffectEquivalence,
     Question,
     TraceEquivalence,
@@ -130,7 +130,7 @@ def _seen(specification: Specification, events: Iterable[str]) -> frozenset[str]
 
 
 def _judged(kind: str, pairs: list[tuple[Answer, dict[str, Any]]], data: dict[str, Any], *, wanted: bool) -> Evidence:
-    compared = [(found, settings) for found, settings in pairs if isinstance(found, ComparisonResult)]
+    compared = [(found, settings) for found, settings in pairs if isinstance(found, Comparison)]
     data |= {
         "comparisons": len(compared),
         "states": sum(sum(found.states) for found, _ in compared),

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["Evidence", "Status", "conclude"]
-
 
 class Status(StrEnum):
     """Whether the tables prove a sentence.  ``unknown`` is never a pass."""

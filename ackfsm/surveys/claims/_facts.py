@@ -13,8 +13,6 @@ from ackfsm.surveys.claims._scope import Scope, configurations, read_scope
 from ackfsm.tables import Row, RowKind, Specification, format_value
 from ackfsm.terms import InputError, parse_value
 
-__all__ = ["HasConstant", "HasDefault", "RowIs", "SettingSupported"]
-
 
 class _Fact(StandsAsItIs):
     """A check that needs no search."""

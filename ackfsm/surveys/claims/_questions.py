@@ -26,7 +26,6 @@ __all__ = [
     "Answer",
     "AnyNumber",
     "AnyNumberResult",
-    "ComparisonResult",
     "EffectEquivalence",
     "Question",
     "Search",
@@ -107,17 +106,6 @@ class SearchResult:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ComparisonResult:
-    """The result of a comparison, see :class:`ackfsm.checking.explore.Comparison`."""
-
-    equal: bool | None
-    pairs: int
-    states: tuple[int, int]
-    trace: tuple[str, ...]
-    only: str | None
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class SimulationResult:
     """Messages a second that the broker read; ``None`` without NumPy, which a simulation needs."""
 
@@ -149,7 +137,7 @@ class AnyNumberResult:
 
 
 Question: TypeAlias = "Search | AnyNumber | TraceEquivalence | EffectEquivalence | Simulation"
-Answer: TypeAlias = "SearchResult | AnyNumberResult | ComparisonResult | SimulationResult | str"
+Answer: TypeAlias = "SearchResult | AnyNumberResult | explore.Comparison | SimulationResult | str"
 """An answer, or the sentence that says why there is none."""
 
 
@@ -242,19 +230,17 @@ def _simulate(specification: Specification, question: Simulation) -> SimulationR
 
 def _compare(
     specification: Specification, question: TraceEquivalence | EffectEquivalence, max_states: int
-) -> ComparisonResult:
+) -> explore.Comparison:
     compared: Callable[[Configuration], Network] = functools.partial(
         compose, specification, bounds=question.bounds, observers=()
     )
     if isinstance(question, EffectEquivalence):
         network = compared(question.configuration)
-        found = explore.compare_after(network, question.events, question.observable, max_states=max_states)
-    else:
-        left, right = compared(question.left), compared(question.right)
-        if _is_one_system(left, right):
-            return _compare_with_itself(left, max_states)
-        found = explore.compare(left, right, question.observable, max_states=max_states)
-    return ComparisonResult(found.equal, found.pairs, found.states, found.trace, found.only)
+        return explore.compare_after(network, question.events, question.observable, max_states=max_states)
+    left, right = compared(question.left), compared(question.right)
+    if _is_one_system(left, right):
+        return _compare_with_itself(left, max_states)
+    return explore.compare(left, right, question.observable, max_states=max_states)
 
 
 def _is_one_system(left: Network, right: Network) -> bool:
@@ -280,7 +266,7 @@ def _behaviour(instance: Instance) -> tuple[str, Mapping[tuple[str, EventRef], t
     return fsm.initial, found
 
 
-def _compare_with_itself(network: Network, max_states: int) -> ComparisonResult:
+def _compare_with_itself(network: Network, max_states: int) -> explore.Comparison:
     """Every state of it is compared with itself."""
     found = explore.explore(network, explore.SearchOptions(max_states=max_states))
-    return ComparisonResult(found.complete or None, found.states, (found.states, found.states), (), None)
+    return explore.Comparison(found.complete or None, found.states, (found.states, found.states))

@@ -19,8 +19,6 @@ from ackfsm.surveys.claims._simulated import with_simulations
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 
-__all__ = ["Rate"]
-
 _CYCLES: Final = 4
 _FEWEST: Final = 1000
 """So many messages are simulated at least, and so many windows or transactions: rates are told of the second half."""

@@ -15,8 +15,6 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from ackfsm.text import in_words
 
-__all__ = ["Never", "Possible"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Cases:

@@ -1,4 +1,4 @@
-"""Read ``spec/claims.yaml``: each sentence with the checks that decide it."""
+"""Read ``spec/claims.yaml``, each sentence with the checks that decide it, and ``spec/seeds.yaml``."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
+from ackfsm.support import throughput
 from ackfsm.surveys.claims._equivalence import Equal, SameEffect
 from ackfsm.surveys.claims._evidence import Evidence
 from ackfsm.surveys.claims._facts import HasConstant, HasDefault, RowIs, SettingSupported
 from ackfsm.surveys.claims._questions import Answer, Question
 from ackfsm.surveys.claims._rates import Rate
 from ackfsm.surveys.claims._reachability import Never, Possible
-from ackfsm.tables import Specification, check_sources, read_form
+from ackfsm.tables import Seed, Specification, check_sources, read_form, read_seeds
 from ackfsm.terms import InputError
 from ackfsm.text import in_words, meant, quoted
-
-__all__ = ["Check", "Claim", "Contradiction", "choose", "read"]
 
 
 class Check(Protocol):
@@ -152,3 +151,19 @@ def _contradiction(data: dict[str, Any]) -> Contradiction:
 
 def _check(data: Mapping[str, Any]) -> Check:
     return next(read_kind(data) for kind, read_kind in _KINDS.items() if kind in data)
+
+
+def seeds(directory: Path | None = None) -> tuple[Seed, ...]:
+    """Return the seed documents with the sentences of the package, or of ``directory``.
+
+    What they name in the tables has been checked as these were loaded.
+    Raises :class:`ackfsm.terms.SpecError` for a computation that :mod:`ackfsm.support.throughput` does not have.
+    """
+    document = read_form("seeds.yaml", "seeds", directory)
+    for i, seed in enumerate(document.data):
+        for j, sentence in enumerate(seed["sentences"]):
+            for k, name in enumerate(sentence.get("computes", ())):
+                if name not in throughput.__all__:
+                    path = (i, "sentences", j, "computes", k)
+                    raise document.error(path, f"there is no computation {name!r} in ackfsm.support.throughput")
+    return read_seeds(document)

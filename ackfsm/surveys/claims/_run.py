@@ -15,8 +15,6 @@ from ackfsm.tables import Specification
 from ackfsm.tables.batch import ProgressBar, batch
 from ackfsm.terms import InputError
 
-__all__ = ["MAX_STATES", "ClaimResult", "ContradictionResult", "decide"]
-
 MAX_STATES = 12_000_000
 """Where a search gives up, so that a claim is unknown instead of the process out of memory."""
 

@@ -12,8 +12,6 @@ from ackfsm.checking.network import Bounds
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration, Fault, InputError, legal_values
 
-__all__ = ["Scope", "configurations", "read_bounds", "read_scope"]
-
 _ANY = "any"
 
 

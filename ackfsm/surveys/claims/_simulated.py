@@ -10,8 +10,6 @@ from typing import Any, Final
 from ackfsm.surveys.claims._evidence import Evidence
 from ackfsm.surveys.claims._questions import Answer, Question, Simulation, SimulationResult
 
-__all__ = ["with_simulations"]
-
 _TOLERANCE: Final = 0.001
 """A simulated rate that differs by more is another rate."""
 

@@ -10,8 +10,6 @@ from ackfsm.surveys.matrix._result import AnyNumber, Outcome, Repeated
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["decided", "keys_for_any_number"]
-
 
 def keys_for_any_number(
     plan: Plan, specification: Specification, configurations: Sequence[Configuration]

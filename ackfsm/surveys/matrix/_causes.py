@@ -19,8 +19,6 @@ from ackfsm.tables import Fsm, Specification
 from ackfsm.tables.batch import Batch, chunks
 from ackfsm.terms import Configuration, Fault
 
-__all__ = ["Causes", "causes_in"]
-
 Causes: TypeAlias = Mapping[Fault | None, Outcome]
 """The outcome for no fault (``None``) and for each kind of fault, which may happen once."""
 

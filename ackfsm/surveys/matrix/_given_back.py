@@ -17,8 +17,6 @@ from ackfsm.tables import EventRef, Relation, RowKind, Specification
 from ackfsm.tables.names import Condition, Entry, Event, Machine
 from ackfsm.terms import Configuration, Consumption, Fault, InputError
 
-__all__ = ["Action", "Fate", "GivenBack", "given_back"]
-
 _MESSAGES: Final = (1, 2, 3)
 _FAILED: Final = 2
 

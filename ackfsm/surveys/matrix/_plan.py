@@ -13,8 +13,6 @@ from ackfsm.checking.network import Bounds
 from ackfsm.tables import Condition, ConditionalValue, Factor, Refusal, Specification, format_value
 from ackfsm.terms import Configuration, Fault, InputError
 
-__all__ = ["ANY_FAULTS", "LeftOut", "Plan", "Scenario", "make_plan", "refusal", "scenarios", "span"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scenario:

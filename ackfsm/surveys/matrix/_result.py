@@ -15,8 +15,6 @@ from ackfsm.terms import Anomaly, Configuration
 if TYPE_CHECKING:
     from ackfsm.checking.unbounded import Level
 
-__all__ = ["AnyNumber", "Broken", "Cell", "Matrix", "Open", "Outcome", "Repeated", "repeated"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:

@@ -25,8 +25,6 @@ from ackfsm.tables import Row, Specification
 from ackfsm.tables.batch import Batch, ParallelMap, ProgressBar, batch, chunks
 from ackfsm.terms import Configuration, Fault
 
-__all__ = ["only_the_budget_reads_faults", "run"]
-
 _COMPILED_FROM = 200
 """With so many searches it pays to load compiled code in every process (half a second each)."""
 

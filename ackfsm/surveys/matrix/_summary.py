@@ -10,8 +10,6 @@ from ackfsm.surveys.matrix._plan import Scenario
 from ackfsm.surveys.matrix._result import AnyNumber, Matrix, Repeated, repeated
 from ackfsm.terms import AckMode, Anomaly, Configuration, Consumption, DeliveryMode
 
-__all__ = ["Entry", "Line", "Reachability", "Summary", "summarise"]
-
 _LINE = ("ack_mode", "delivery_mode", "consumption")
 """The settings of a line; the other switches are summarised in it."""
 

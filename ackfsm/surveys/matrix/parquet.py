@@ -13,8 +13,6 @@ from ackfsm.surveys.matrix._result import AnyNumber, Cell, Matrix
 from ackfsm.tables import format_value
 from ackfsm.terms import Anomaly, Configuration, is_optional, key_type, legal_values
 
-__all__ = ["parquet"]
-
 _WORD = pa.dictionary(pa.int16(), pa.string())
 
 _ROWS_A_GROUP = 1 << 16

@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from ackfsm.tables import ALWAYS, BOUND_SETTINGS, Condition, Document, Machine, Row, RowKind, parse_condition
 
-__all__ = ["CALLS", "Cell", "Place", "TableRow", "calls_of", "cells_of"]
-
 CALLS: Final = "decided_by"
 """Where the cells of ``spec/execution.yaml`` belong that say whose call an event is."""
 

@@ -28,8 +28,6 @@ from ackfsm.tables.lookup._space import Difference, Space
 from ackfsm.terms import Anomaly, Configuration, InputError, Profile, key_type, legal_values, parse_value
 from ackfsm.text import in_words, meant, quoted
 
-__all__ = ["BASELINES", "Answer", "Lookup", "Reference"]
-
 _KEYS: Final = tuple(field.name for field in dataclasses.fields(Configuration))
 
 BASELINES: Final[Mapping[str, str]] = {"ack_mode": "AUTO_ACKNOWLEDGE", "delivery_mode": "PERSISTENT"}

@@ -12,8 +12,6 @@ from typing import Final
 from ackfsm.tables import shipped_tables
 from ackfsm.tables.lookup._cells import Place
 
-__all__ = ["Term", "glossary"]
-
 _FILE: Final = "GLOSSARY.md"
 
 _HEAD: Final = frozenset({"term", "---"})

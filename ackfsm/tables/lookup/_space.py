@@ -11,8 +11,6 @@ from ackfsm.tables import Specification, Value
 from ackfsm.tables.lookup._cells import Cell, TableRow
 from ackfsm.terms import Configuration, Fault, InputError, Profile, is_optional, legal_values
 
-__all__ = ["Difference", "Space"]
-
 _KEYS: Final = tuple(field.name for field in dataclasses.fields(Configuration))
 
 _FREE: Final[Mapping[str, tuple[Any, ...]]] = {

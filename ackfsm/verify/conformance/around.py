@@ -15,8 +15,6 @@ from ackfsm.verify.conformance.lines import Lines
 from ackfsm.verify.conformance.tokens import OTHERS, Tokens
 from ackfsm.verify.context.circumstances import takes_away
 
-__all__ = ["Lifetimes", "around"]
-
 _FEW_CONSUMERS: Final = 3
 """So many consumers of a queue are told apart in the life of a message that they were never handed."""
 

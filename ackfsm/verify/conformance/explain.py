@@ -26,22 +26,6 @@ from ackfsm.verify.context.signs import AT_REST, BOTH, Sign
 from ackfsm.verify.counting.machines import Machines, fold
 from ackfsm.verify.counting.observables import Stream
 
-__all__ = [
-    "SHOWN",
-    "AnomalyCounts",
-    "Cases",
-    "Contradicted",
-    "Explained",
-    "Explainer",
-    "Explanation",
-    "Need",
-    "called",
-    "name_of",
-    "names_of",
-    "second_or_first",
-    "told_by",
-]
-
 _ANOTHER: Final = "another consumer"
 
 _NAMED: Final = 64

@@ -35,8 +35,6 @@ from ackfsm.verify.conformance.pairs import Why, pairs_of
 from ackfsm.verify.context.signs import AT_REST, DELIVERED_SOMEHOW
 from ackfsm.verify.counting.count import Halved, reordered
 
-__all__ = ["PairExplainer"]
-
 _OTHER_SESSION: Final = "another session of its producer"
 """What explains that a message was overtaken by those that its own session did not send."""
 

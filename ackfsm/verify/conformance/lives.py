@@ -28,8 +28,6 @@ from ackfsm.verify.conformance.tokens import NOBODY, OTHERS, Tokens, merged, of_
 from ackfsm.verify.context.circumstances import Circumstances
 from ackfsm.verify.context.signs import Sign, Signs
 
-__all__ = ["Facts", "Lived", "Lives", "Recorded", "signs_around"]
-
 
 class Facts(IntFlag):
     """The records of a message beside its signs and their order."""

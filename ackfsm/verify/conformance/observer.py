@@ -26,8 +26,6 @@ from ackfsm.tables import Certainty, Lane, Of, Only, Side, SignRow, Specificatio
 from ackfsm.terms import Configuration, Fault
 from ackfsm.verify.context.signs import BOTH, Sign
 
-__all__ = ["Belief", "Hearing", "Move", "Observer", "States", "TooManyStatesError", "Way"]
-
 Belief: TypeAlias = frozenset[int]
 
 _Kind = TypeVar("_Kind")

@@ -17,8 +17,6 @@ from ackfsm.verify.conformance.observer import Hearing, Observer, TooManyStatesE
 from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Sign
 
-__all__ = ["PairJudge"]
-
 _MOST_STATES: Final = 250_000
 """States that the search for all pairs of a history may meet: some seconds.  What was searched for one pair is not kept
 when memory is full."""

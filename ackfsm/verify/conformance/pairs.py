@@ -25,8 +25,6 @@ from ackfsm.verify.conformance.lives import Facts
 from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.counting.count import ends_of
 
-__all__ = ["Pairs", "Why", "pairs_of"]
-
 _MOST_PLAIN: Final = 200_000
 """Neighbours that are held, of those that nothing else makes a pair: so many fit into memory beside the messages."""
 

@@ -14,17 +14,6 @@ from ackfsm.history.joins import NONE, members_of
 from ackfsm.tables import Certainty, Of
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW, Signs
 
-__all__ = [
-    "ANSWERS",
-    "NOBODY",
-    "OTHERS",
-    "Tokens",
-    "doubted",
-    "merged",
-    "of_pairs",
-    "until_the_last",
-]
-
 OTHERS: Final = -2
 """Stands for all consumers that the message was never handed to: it may have been on its way to one of them."""
 

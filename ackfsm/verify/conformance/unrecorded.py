@@ -30,8 +30,6 @@ from ackfsm.verify.context.actions import TAKEN_ELSEWHERE
 from ackfsm.verify.context.circumstances import EFFECT, OF_CONSUMERS, OF_MESSAGES, OF_PRODUCERS
 from ackfsm.verify.context.signs import Sign
 
-__all__ = ["MOST_FAULTS", "Assumption", "Smallest", "assumption_of", "smallest", "unrecorded_cause", "with_fault"]
-
 MOST_FAULTS: Final = 3
 """So many unrecorded faults may explain one message; that it takes more is told, and leaves the verdict open."""
 

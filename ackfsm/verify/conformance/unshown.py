@@ -26,8 +26,6 @@ from ackfsm.verify.conformance.tokens import OTHERS
 from ackfsm.verify.context.signs import DELIVERED_SOMEHOW
 from ackfsm.verify.counting.shown import OF_TRANSACTIONS
 
-__all__ = ["matters_to_the_model", "may_be_runs"]
-
 _MOST_LIVES: Final = 500
 """So many different lives are looked at; of the others nothing is decided."""
 

@@ -14,15 +14,6 @@ from ackfsm.history.victims import fault_lines
 from ackfsm.tables import names
 from ackfsm.terms import Fault
 
-__all__ = [
-    "CONSUMER_FAULTS",
-    "RECOVER",
-    "TAKEN_ELSEWHERE",
-    "broken_connections",
-    "given_back_beside",
-    "inferred_actions",
-]
-
 RECOVER = names.Event.RECOVER
 """The application recovers its session, rolls back (or its commit is rolled back), or closes it of its own will."""
 

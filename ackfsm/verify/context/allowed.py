@@ -26,8 +26,6 @@ from ackfsm.support.files import write_file
 from ackfsm.tables import IndexKind, Monitor, Property, Specification
 from ackfsm.terms import AckfsmError, Anomaly, Configuration, Fault
 
-__all__ = ["Allowed", "allowed"]
-
 _PACKAGE: Final = Path(__file__).parents[2]
 
 _MOST_STATES: Final = 1_000_000

@@ -12,8 +12,6 @@ from ackfsm.history.index import Index
 from ackfsm.history.queues import Configurations
 from ackfsm.tables import Constant, Specification
 
-__all__ = ["with_priorities"]
-
 _DEFAULT: Final = "default priority"
 """The constant of a profile that says it."""
 

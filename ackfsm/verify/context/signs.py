@@ -13,8 +13,6 @@ from ackfsm.history.format import VOCABULARY, Event
 from ackfsm.tables import Certainty, SignRow, Specification, When
 from ackfsm.terms import Configuration
 
-__all__ = ["AT_REST", "BOTH", "DELIVERED_SOMEHOW", "Sign", "Signs", "lines_of"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Sign:

@@ -35,8 +35,6 @@ from ackfsm.verify.counting.watch import (
 )
 from ackfsm.verify.words import UNCONFIGURED, undrained
 
-__all__ = ["Count", "Counted", "shown_anomalies"]
-
 _NOTHING: Final[Ints] = np.empty(0, np.int64)
 
 

@@ -18,8 +18,6 @@ from ackfsm.history.arrays import Ints, Mask, States
 from ackfsm.terms import SpecError
 from ackfsm.verify.counting.observables import OBSERVABLES
 
-__all__ = ["Machines", "StateMachine", "Watcher", "compile_watchers", "fold"]
-
 
 class StateMachine(Protocol):
     """The interface of a machine for the fold; :class:`ackfsm.tables.Fsm` has it."""

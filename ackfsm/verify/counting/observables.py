@@ -22,8 +22,6 @@ from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE
 from ackfsm.tables import names
 
-__all__ = ["OBSERVABLES", "SHOWN_AS", "Observable", "Stream", "covering_acks", "expand", "observable_code"]
-
 
 class Observable(StrEnum):
     """The observations of one message, as the property machines read them.

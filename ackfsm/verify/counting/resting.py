@@ -19,8 +19,6 @@ from ackfsm.history.victims import FAULT_EVENTS
 from ackfsm.terms import Fault
 from ackfsm.verify.context.circumstances import OF_MESSAGES
 
-__all__ = ["Resting", "Seen"]
-
 _TELLING: Final = (*FAULT_EVENTS, *SEEN_AT_REST, Event.DRAINED)
 _SENDS: Final = (Event.SEND, Event.RESEND)
 

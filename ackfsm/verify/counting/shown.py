@@ -21,8 +21,6 @@ from ackfsm.verify.counting.observables import SHOWN_AS, Observable, observable_
 from ackfsm.verify.counting.watch import folded_properties, prefetch_of, window_of
 from ackfsm.verify.words import cannot_show
 
-__all__ = ["OF_TRANSACTIONS", "Countable", "countable", "missing_events", "ordered"]
-
 OF_TRANSACTIONS: Final = frozenset(
     {Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK}
 )

@@ -13,16 +13,6 @@ from ackfsm.verify.counting.count import Prefetch
 from ackfsm.verify.counting.machines import Machines, Watcher, compile_watchers
 from ackfsm.verify.counting.observables import OBSERVABLES, Observable
 
-__all__ = [
-    "COUNTERS",
-    "MESSAGES",
-    "folded_properties",
-    "machines_of",
-    "needs_configuration",
-    "prefetch_of",
-    "window_of",
-]
-
 _DELIVERED = (Observable.DELIVERED_CLEAR, Observable.DELIVERED_FLAGGED)
 
 

@@ -11,14 +11,6 @@ from ackfsm.verify.conformance.explain import Contradicted, Explanation
 from ackfsm.verify.conformance.timeline import Unrecorded
 from ackfsm.verify.words import queues_named
 
-__all__ = [
-    "EXAMPLES",
-    "Cost",
-    "Finding",
-    "Findings",
-    "Part",
-]
-
 EXAMPLES = 100
 """How many ids an anomaly is reported with."""
 

@@ -13,8 +13,6 @@ from ackfsm.verify.conformance.explain import SHOWN, Explanation
 from ackfsm.verify.conformance.timeline import together as timeline_together
 from ackfsm.verify.findings.findings import EXAMPLES, Finding, Findings, Part
 
-__all__ = ["together"]
-
 _OF_EACH: Final = ("messages", "ends", "counters", "cost", "given_back_beside", "unshown")
 """What is of the messages of one configuration alone, and merged by what it is; all else is of the whole history."""
 

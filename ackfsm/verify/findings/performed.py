@@ -30,8 +30,6 @@ from ackfsm.verify.conformance.messages import Conformance
 from ackfsm.verify.conformance.observer import Move, Observer, States, TooManyStatesError
 from ackfsm.verify.findings.examine import Asked, KeptOfBoth, outcome_of
 
-__all__ = ["Frame", "Performed", "StepRows", "TableRow", "rows_performed"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class TableRow:

@@ -11,8 +11,6 @@ from ackfsm.text import in_words
 from ackfsm.verify.findings.findings import Finding, Findings
 from ackfsm.verify.words import ALLOWED, cannot_show, few, kind_of, not_conform, nothing_explains, number_of, quoted_few
 
-__all__ = ["open_of", "unnamed", "unnamed_kind", "unread", "unread_may_explain", "violation"]
-
 _WHY_UNDECIDED: Final = MappingProxyType(
     {
         Anomaly.TORN_TRANSACTION: ", whose messages are judged by different configurations",

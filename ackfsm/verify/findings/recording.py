@@ -15,16 +15,6 @@ from ackfsm.history.joins import NONE
 from ackfsm.verify import words
 from ackfsm.verify.findings.findings import Finding
 
-__all__ = [
-    "Early",
-    "Silent",
-    "came_early",
-    "silent_of",
-    "unless_early",
-    "unless_unrecorded",
-    "unless_unrecorded_again",
-]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Early:

@@ -15,8 +15,6 @@ from ackfsm.verify.context.allowed import allowed
 from ackfsm.verify.findings import reasons
 from ackfsm.verify.findings.findings import Finding, Findings
 
-__all__ = ["Result", "judge", "verdict"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Result:

@@ -16,8 +16,6 @@ from ackfsm.verify.conformance.lines import last_answers, neighbours
 from ackfsm.verify.context.circumstances import EFFECT
 from ackfsm.verify.folding.neighbours import Followed, Hashes
 
-__all__ = ["ENDING", "went_through"]
-
 ENDING: Final = (Event.CLOSE, Event.RECOVER, Event.ROLLBACK, Event.ROLLED_BACK)
 """What ends a session or a transaction, or starts it over."""
 

@@ -21,8 +21,6 @@ from ackfsm.history.format import Event
 from ackfsm.history.joins import NONE
 from ackfsm.verify.folding import kernel
 
-__all__ = ["Followed", "Hashes", "keep_neighbours"]
-
 Hashes = npt.NDArray[np.uint64]
 
 _LANES: Final = 1 << 10

@@ -28,9 +28,6 @@ from ackfsm.verify.findings.examine import Asked, examined
 from ackfsm.verify.findings.findings import Findings
 from ackfsm.verify.words import UNCONFIGURED
 
-__all__ = ["Observations", "Plain"]
-
-
 _MOST: Final = 1_000
 """So many different observations are examined; messages that have others are kept."""
 

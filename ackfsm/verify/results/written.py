@@ -17,8 +17,6 @@ from ackfsm.text import quoted
 from ackfsm.verify.folding.summary import Chunk, Hashes
 from ackfsm.verify.results.tables import MESSAGES, TABLES, PlainRows
 
-__all__ = ["NO_QUEUE", "PlainPart", "escaped", "staged", "write_rows"]
-
 NO_QUEUE: Final = "__HIVE_DEFAULT_PARTITION__"
 """The partition of what is of no queue, or of one whose name is empty."""
 

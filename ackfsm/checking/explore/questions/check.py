@@ -13,11 +13,18 @@ from ackfsm.checking.explore.reduction.slice import Slicer
 from ackfsm.checking.explore.replay.witness import CandidateWitness, Witness, replay_all
 from ackfsm.checking.explore.search.explore import Exploration, exploration_of, explore, finished_search
 from ackfsm.checking.explore.search.options import Reduction, SearchOptions
-from ackfsm.checking.network import Bounds, Network, NetworkEvent, Observer, compose, observers_of, routes
+from ackfsm.checking.network import (
+    Bounds,
+    Network,
+    NetworkEvent,
+    Observer,
+    compose,
+    observers_named,
+    observers_of,
+    routes,
+)
 from ackfsm.tables import Promise, Specification
 from ackfsm.terms import Anomaly, Configuration, InputError
-
-__all__ = ["Answer", "Finding", "SearchFunction", "check", "without_effect"]
 
 
 class SearchFunction(Protocol):
@@ -254,3 +261,32 @@ def _finding(name: str, exploration: Exploration, promise: Promise | None) -> Fi
     excluded = exploration.complete or name in exploration.unreachable
     reachable = True if name in exploration.witnesses else (False if excluded else None)
     return Finding(name, reachable, promise, exploration.witnesses.get(name, ()))
+
+
+def stand_of_confirmed(  # noqa: PLR0913 - the options of a check
+    specification: Specification,
+    answer: Answer,
+    *,
+    search: SearchFunction | None = None,
+    max_states: int | None = None,
+    max_memory: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, bool | None]:
+    """For each guarantee that ``answer`` excludes and the tables narrow whether it stands then; ``None``: not known."""
+    narrowed = {
+        name: guarantee.of_what_was_confirmed
+        for name, guarantee in specification.guarantees.items()
+        if guarantee.of_what_was_confirmed and answer.guarantees[name] is False and answer.exploration.complete
+    }
+    if not narrowed:
+        return {}
+    watching = observers_named(specification, set(narrowed.values()))
+    network = compose(specification, answer.configuration, answer.bounds, watching)
+    if search is None:
+        found = explore(network, SearchOptions(max_states=max_states, max_memory=max_memory, progress=progress))
+    else:
+        found = search(network, max_states=max_states, progress=progress)
+    return {
+        name: False if monitor in found.witnesses else True if found.complete else None
+        for name, monitor in narrowed.items()
+    }

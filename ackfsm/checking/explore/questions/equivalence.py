@@ -20,8 +20,6 @@ from ackfsm.checking.network import Network
 from ackfsm.terms import Fault, InputError, check_names, check_number
 from ackfsm.text import quoted
 
-__all__ = ["AT_REST", "Comparison", "compare", "compare_after"]
-
 AT_REST = "at rest"
 """What is observed when nothing can happen any more but faults and what an application may choose to do."""
 

@@ -15,8 +15,6 @@ from ackfsm.checking.explore.search.options import SearchOptions
 from ackfsm.checking.network import Network, Observer, compose
 from ackfsm.tables import EventRef, Fsm, Row, RowKind, Specification
 
-__all__ = ["explore_nothing_owed"]
-
 
 def explore_nothing_owed(
     specification: Specification,

@@ -16,8 +16,6 @@ from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent
 from ackfsm.tables import LivenessProperty, Waiting, base_state
 from ackfsm.terms import Fault, InputError, check_names
 
-__all__ = ["LivenessFailure", "LivenessFinding", "check_forever", "find_liveness"]
-
 
 class LivenessFailure(StrEnum):
     """How liveness fails: the system is quiescent while a machine waits, or waits through a fair cycle."""

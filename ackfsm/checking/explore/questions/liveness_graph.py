@@ -23,8 +23,6 @@ from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.explore.search.shards import VisitedShard
 from ackfsm.checking.network import Instance, Network, NetworkEvent
 
-__all__ = ["LivenessGraph", "LivenessViolation", "WaitingMachine"]
-
 _FIRST_CAPACITY = 1 << 10
 """Numbers that each of the SCC stacks has room for at first."""
 

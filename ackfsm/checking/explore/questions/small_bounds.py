@@ -12,8 +12,6 @@ from ackfsm.checking.network import Bounds, environments
 from ackfsm.tables import BOUND_SETTINGS, IndexKind, Machine, RowKind, Specification
 from ackfsm.terms import Configuration
 
-__all__ = ["SmallBound", "small_bounds"]
-
 _FILLED: Final = ("window", "prefetched", "threshold")
 """The bounds that messages fill; a limit of attempts is filled by faults."""
 

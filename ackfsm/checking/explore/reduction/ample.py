@@ -19,8 +19,6 @@ from ackfsm.checking.explore.search.kernel import HEAD, MASK_BITS
 from ackfsm.checking.explore.search.kernel_ample import AmpleSets, future_words
 from ackfsm.checking.explore.search.layout import LocalLayout, event_masks
 
-__all__ = ["AmpleCondition", "ample_candidates", "compute_ample_sets"]
-
 
 class AmpleCondition(Enum):
     """What an event has to meet to be an ample set alone; numbered as in ``spec/reductions.md``."""

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ackfsm.checking.explore.search.encode import PackedNetwork
 
-__all__ = ["ParticipantColumn", "bits", "columns_by_machine", "over_approximate", "participant_columns"]
-
 
 class ParticipantColumn:
     """One participant: its instance, its column, and as bits the states in which it has a row."""

@@ -19,8 +19,6 @@ from ackfsm.checking.explore.reduction.columns import (
 )
 from ackfsm.checking.explore.search.encode import PackedNetwork
 
-__all__ = ["EventTables", "PhaseCounter", "SearchPhase", "commute", "phase_counter", "phases_of"]
-
 _Columns = Mapping[tuple[int, ...], int]
 """The columns of one machine, each with the events that have it there."""
 

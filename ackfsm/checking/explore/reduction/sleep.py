@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from ackfsm.checking.explore.reduction.columns import bits, columns_by_machine, participant_columns
 from ackfsm.checking.explore.search.encode import PackedNetwork
 
-__all__ = ["absorbs", "awake_events", "left_commutes"]
-
 
 def awake_events(packed: PackedNetwork) -> list[int]:
     """Return for each event, as bits, the events outside the sleep set after it; last, for the first state: all."""

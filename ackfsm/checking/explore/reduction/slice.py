@@ -18,8 +18,6 @@ from ackfsm.checking.explore.search.encode import ColumnTable, PackedNetwork, an
 from ackfsm.checking.network import Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import EventRef, Fsm
 
-__all__ = ["Origin", "SlicedNetwork", "Slicer", "slice_network"]
-
 
 class Origin:
     """The origin of a search: a network, the machines of it that are searched, and its events.

@@ -15,8 +15,6 @@ from ackfsm.checking.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Row
 from ackfsm.terms import AckfsmError, InputError
 
-__all__ = ["Hook", "Interpreter", "Refused"]
-
 
 class Hook(Protocol):
     """Called after a machine has taken part in an event that moved it or kept it where it is."""

@@ -11,18 +11,6 @@ from ackfsm.checking.network import Instance, Network, NetworkEvent
 from ackfsm.tables import Promise, Row
 from ackfsm.terms import DefectError, InputError
 
-__all__ = [
-    "CandidateWitness",
-    "Change",
-    "NotReplayedError",
-    "Step",
-    "Witness",
-    "perform",
-    "replay",
-    "replay_all",
-    "steps_of",
-]
-
 
 class NotReplayedError(DefectError):
     """A witness of a search that is none: the two executors differ, which is an error of this package."""

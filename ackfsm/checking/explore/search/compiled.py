@@ -9,8 +9,6 @@ import numpy as np
 from ackfsm.checking.explore.search import kernel, kernel_ample, kernel_scc, kernel_serialize
 from ackfsm.support.numba_cache import compiled_functions
 
-__all__ = ["array"]
-
 _FUNCTIONS = compiled_functions(kernel_ample, kernel, kernel_serialize, kernel_scc)
 
 

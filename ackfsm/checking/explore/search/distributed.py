@@ -19,15 +19,6 @@ from ackfsm.checking.explore.search.layout import machine_states_of
 from ackfsm.checking.explore.search.options import SearchOptions
 from ackfsm.checking.explore.search.search import Search
 
-__all__ = [
-    "StateSet",
-    "States",
-    "SuccessorWorker",
-    "event_between",
-    "lexicographic_min",
-    "state_hashes",
-]
-
 States: TypeAlias = npt.NDArray[np.int64]
 
 _QUOTA = 1 << 13

@@ -7,8 +7,6 @@ from collections.abc import Hashable, Iterable, Sequence
 
 from ackfsm.checking.network import Instance, Network, Place
 
-__all__ = ["ColumnTable", "PackedNetwork", "anomaly_marks", "components", "pack"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PackedNetwork:

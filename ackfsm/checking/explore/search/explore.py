@@ -13,8 +13,6 @@ from ackfsm.checking.explore.search.self_check import self_check
 from ackfsm.checking.network import Network, NetworkEvent
 from ackfsm.terms import HostError
 
-__all__ = ["Exploration", "exploration_of", "explore", "explore_packed", "finished_search"]
-
 _DEFAULT = SearchOptions()
 
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from ackfsm.checking.explore.reduction.columns import bits
 from ackfsm.checking.explore.search.encode import PackedNetwork
 
-__all__ = ["StateGraph"]
-
 
 class StateGraph:
     """The states of a packed network, numbered as they are met from the first one, 0, and where its events lead.

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["NO_POR", "AmpleSets", "ample_event", "future_words", "write_future_mask"]
-
 
 class AmpleSets(NamedTuple):
     """The ample sets of a system's events, made before a search; constant during one.

@@ -13,8 +13,6 @@ from typing import Any
 
 from ackfsm.checking.explore.search.kernel import EncodedSystem, Layout, LocalStates, hash_mix, intern
 
-__all__ = ["deserialize", "hash_states", "serialize", "set_find", "set_insert"]
-
 
 def hash_states(states: Any, words: int, seed: int, into: Any) -> None:
     """Hash each of the ``states`` of so many ``words`` to 31 bits; another ``seed`` gives unrelated hashes."""

@@ -10,8 +10,6 @@ from typing import cast
 from ackfsm.terms import InputError, check_names, check_number
 from ackfsm.text import meant, quoted
 
-__all__ = ["DEFAULT_TUNING", "Reduction", "SearchEngine", "SearchOptions", "Tuning"]
-
 
 class Reduction(StrEnum):
     """A way to search fewer states in which the same anomalies are reached."""

@@ -13,8 +13,6 @@ from ackfsm.checking.explore.search.options import DEFAULT_TUNING, SearchOptions
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Network
 
-__all__ = ["Reached"]
-
 _Table: TypeAlias = npt.NDArray[np.unsignedinteger]
 
 _ONE_SHARD: Final = 1 << 62

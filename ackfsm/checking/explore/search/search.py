@@ -35,8 +35,6 @@ from ackfsm.checking.explore.search.options import DEFAULT_TUNING, Reduction, Se
 from ackfsm.checking.explore.search.shards import Arrays, VisitedShard, make_buffers, make_scratch, map_pages
 from ackfsm.terms import DefectError, InputError
 
-__all__ = ["Search"]
-
 _AHEAD = 64
 """States that are looked up together; more than about 16 make no difference."""
 

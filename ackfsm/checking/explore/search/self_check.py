@@ -26,8 +26,6 @@ from ackfsm.checking.network import Network, NetworkEvent, Participant
 from ackfsm.tables import EventRef, RowKind
 from ackfsm.terms import DefectError
 
-__all__ = ["self_check", "successors_by_tables"]
-
 _MIN_SAMPLE = 20
 """States of a search, however small it is."""
 

@@ -11,8 +11,6 @@ from ackfsm.checking.explore.search.kernel import EMPTY, EncodedSystem, Layout, 
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Arrays", "VisitedShard", "make_buffers", "make_scratch", "map_pages"]
-
 _KINDS = {
     "moves": "uint32",
     "mover": "uint32",

@@ -16,8 +16,6 @@ import numpy.typing as npt
 from ackfsm.checking.explore.search.encode import PackedNetwork
 from ackfsm.history.arrays import Ints, Mask
 
-__all__ = ["Successors", "Vectors"]
-
 Vectors = npt.NDArray[np.unsignedinteger]
 """States: a row each, a column for each machine, the numbers of the machines' states."""
 

@@ -7,8 +7,6 @@ from typing import Any
 from ackfsm.checking.explore.symbolic import kernel, kernel_count
 from ackfsm.support.numba_cache import compiled_functions
 
-__all__: list[str] = []
-
 _FUNCTIONS = compiled_functions(kernel, kernel_count)
 
 

@@ -7,8 +7,6 @@ from typing import Any
 from ackfsm.checking.explore.symbolic.forest import Forest
 from ackfsm.checking.explore.symbolic.kernel_count import LIMB, Diagram
 
-__all__ = ["count_states", "count_transitions", "local_states"]
-
 
 def count_states(forest: Forest, a: int) -> int:
     """How many states a set has."""

@@ -9,8 +9,6 @@ from ackfsm.checking.explore.search.encode import PackedNetwork
 from ackfsm.checking.explore.symbolic.kernel import IDENTITY, EventSystem
 from ackfsm.terms import DefectError
 
-__all__ = ["columns_of", "event_system", "moves"]
-
 _Columns = Mapping[int, tuple[int, ...]]
 """What an event does at each level or to each machine: where each local state goes, -1 where it is refused."""
 

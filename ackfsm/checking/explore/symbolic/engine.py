@@ -17,8 +17,6 @@ from ackfsm.checking.explore.symbolic.search import SymbolicExploration, Symboli
 from ackfsm.checking.network import Network
 from ackfsm.terms import DefectError
 
-__all__ = ["FEW_STATES", "NEAR_STATES", "explore_by_size", "explore_with_diagrams"]
-
 NEAR_STATES: Final = 1 << 20
 """So many states are met one by one, for the shortest runs to what is near, before there are diagrams."""
 

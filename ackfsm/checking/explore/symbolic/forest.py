@@ -31,8 +31,6 @@ from ackfsm.checking.explore.symbolic.kernel import (
 from ackfsm.checking.explore.symbolic.kernel_count import Diagram
 from ackfsm.terms import DefectError
 
-__all__ = ["Forest", "ForestLimits", "LimitReached"]
-
 _STEPS = 1 << 22
 """Steps of the kernel between two looks at the progress, and at signals."""
 

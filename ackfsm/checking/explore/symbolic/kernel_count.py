@@ -9,18 +9,6 @@ from typing import Any, NamedTuple
 
 from ackfsm.checking.explore.symbolic.kernel import BASE, BOTTOM, COLUMN, FIRST_NODE, LEVELS, NODE, SIZE, TABLE, TOP
 
-__all__ = [
-    "LIMB",
-    "Diagram",
-    "add",
-    "add_paths",
-    "copy_children",
-    "count_enabled",
-    "count_paths",
-    "list_nodes",
-    "number_nodes",
-]
-
 LIMB = 62
 _MASK = (1 << LIMB) - 1
 

@@ -16,8 +16,6 @@ from ackfsm.checking.explore.search.encode import PackedNetwork
 from ackfsm.checking.explore.symbolic.encode import columns_of
 from ackfsm.checking.network import Instance, Place
 
-__all__ = ["level_order"]
-
 _ROUNDS = 2
 """How often each machine is sifted at most; the second round changes little."""
 

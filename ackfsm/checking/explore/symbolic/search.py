@@ -17,8 +17,6 @@ from ackfsm.checking.explore.symbolic.order import level_order
 from ackfsm.checking.network import Network, NetworkEvent
 from ackfsm.terms import DefectError, check_number
 
-__all__ = ["SymbolicExploration", "SymbolicOptions", "explore_symbolically"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SymbolicOptions:

@@ -16,8 +16,6 @@ from ackfsm.driving.live.brokers.rabbitmq import OfRabbitMq
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import quoted
 
-__all__ = ["Address", "RunningArtemis", "RunningBroker", "RunningRabbitMq"]
-
 _PORTS: Final = {"amqp": 5672, "tcp": 61616}
 _QUEUE_TYPE: Final = "x-queue-type"
 

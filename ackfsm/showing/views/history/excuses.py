@@ -15,8 +15,6 @@ from ackfsm.showing.views.history.plain import fields_as_json
 from ackfsm.terms import Fault
 from ackfsm.verify import Unrecorded
 
-__all__ = ["Beside", "FaultSpan", "WhyNot", "fault_spans", "told_spans"]
-
 
 class WhyNot(StrEnum):
     """Why a fault does not explain what befell a message."""

@@ -15,8 +15,6 @@ from ackfsm.history.index import Index
 from ackfsm.text import shown
 from ackfsm.verify import Stream, expand
 
-__all__ = ["Groups", "Lookup"]
-
 _ENDS = (Event.BEGIN, Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK)
 
 

@@ -19,8 +19,6 @@ from ackfsm.showing.views.history.plain import fields_as_json
 from ackfsm.terms import AckScope
 from ackfsm.text import quoted
 
-__all__ = ["BROKER", "Moment", "Side", "message_rows", "moments_of"]
-
 BROKER: Final = TELLERS[1]
 
 _NAMED: Final = 40

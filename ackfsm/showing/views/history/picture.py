@@ -16,8 +16,6 @@ from ackfsm.showing.views.history.told import Story
 from ackfsm.verify import MOST_GROUPS, Bins, By, Examination, Grouped, Result
 from ackfsm.verify.results.tables import ResultTables
 
-__all__ = ["BANDS", "STORIES", "Band", "Marks", "Picture", "Shown", "picture_of"]
-
 STORIES: Final = 200
 """Of each anomaly the stories of so many messages are told."""
 

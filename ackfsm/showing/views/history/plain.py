@@ -6,8 +6,6 @@ import dataclasses
 from enum import Enum
 from typing import Any
 
-__all__ = ["fields_as_json", "plain"]
-
 
 def fields_as_json(value: Any, **names: str | None) -> dict[str, Any]:
     """Return the fields of a dataclass; ``names`` renames some of them, or (``None``) leaves them out."""

@@ -28,8 +28,6 @@ from ackfsm.verify import Examination, Result
 from ackfsm.verify.findings.judgements import Accusation, Judgements
 from ackfsm.verify.results.tables import ResultTables
 
-__all__ = ["Stories", "stories_of"]
-
 _UNRECORDED: Final = "unrecorded "
 """What the name of a cause begins with that no line tells."""
 

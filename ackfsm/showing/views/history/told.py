@@ -13,8 +13,6 @@ from ackfsm.showing.views.history.plain import fields_as_json, plain
 from ackfsm.terms import Anomaly, Configuration, Verdict
 from ackfsm.verify import Contradicted
 
-__all__ = ["Around", "Cause", "Chapter", "Found", "Open", "Pending", "Story"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:

@@ -16,8 +16,6 @@ from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import Result
 from ackfsm.verify.words import not_conform, occurrence, occurrence_to
 
-__all__ = ["CONTRADICTION", "VERDICT", "Check", "Outcome", "Place", "Report", "report_of", "unread_report"]
-
 VERDICT: Final = "verdict"
 CONTRADICTION: Final = "contradiction"
 """The check that each message is a run of the model, of those that no anomaly tells of."""

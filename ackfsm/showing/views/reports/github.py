@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from ackfsm.showing.views.reports.checks import Check, Outcome, Report
 from ackfsm.text import printable
 
-__all__ = ["github_annotations"]
-
 
 def github_annotations(reports: Sequence[Report]) -> str:
     """A line for each check that failed, and for each that is open and decides; for a history that passed a notice.

@@ -9,8 +9,6 @@ from xml.etree import ElementTree as ET
 from ackfsm.showing.views.reports.checks import Check, Outcome, Report
 from ackfsm.text import printable
 
-__all__ = ["junit_xml"]
-
 
 def junit_xml(reports: Sequence[Report]) -> str:
     """A document whose failures and errors are there if and only if the exit code is not 0.

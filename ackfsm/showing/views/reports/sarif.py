@@ -11,8 +11,6 @@ from urllib.parse import quote
 from ackfsm.showing.views.reports.checks import Check, Outcome, Place, Report
 from ackfsm.text import printable
 
-__all__ = ["sarif_log"]
-
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
 

@@ -1,4 +1,4 @@
-"""Modes that behave alike: acknowledgement modes and ways to consume between which no history can tell."""
+"""Modes that behave alike: ways to acknowledge and to consume between which no history can tell; their page."""
 
 from __future__ import annotations
 
@@ -9,17 +9,26 @@ from typing import Final, TypeAlias
 
 from ackfsm.checking.explore import Comparison, compare
 from ackfsm.checking.network import Bounds, Network, compose
+from ackfsm.showing.views.markdown import code, page_of, rows_of
 from ackfsm.surveys.matrix._plan import refusal, span
 from ackfsm.tables import EventRef, RowKind, Specification
 from ackfsm.terms import AckMode, Configuration, Consumption, Fault
 
-__all__ = ["ALIKE_STATES", "MODE_KEYS", "AlikeModes", "alike_modes", "rows_digest"]
+__all__ = ["AlikeModes", "alike_modes", "alike_page", "digest_line", "rows_digest"]
 
-MODE_KEYS: Final = ("ack_mode", "consumption")
+_MODE_KEYS: Final = ("ack_mode", "consumption")
 """The settings that a mode is made of here; all others are at their defaults."""
 
 ALIKE_STATES: Final = 30_000
 """A comparison with two messages stops, undecided, after so many states."""
+
+_INTRODUCTION: Final = (
+    "Acknowledgement modes and ways to consume of which no history shows a difference while any one fault may happen,"
+    f" with all other settings at their defaults: with one message, and with two (up to {ALIKE_STATES:,} states). Where"
+    " the same rows decide, the two modes are one system with any number of messages and of faults; `ackfsm where NAME`"
+    " explains the conditions. Otherwise a run of two messages that one of them cannot do tells them apart. A mode"
+    " stands beside the first that it is like. A mode that is not here is like none."
+)
 
 _Cell: TypeAlias = tuple[str, str, EventRef]
 _Rows: TypeAlias = Mapping[_Cell, tuple[RowKind, str]]
@@ -81,7 +90,7 @@ def rows_digest(specification: Specification, profiles: Iterable[str] = ()) -> s
     for profile in tuple(profiles) or specification.profiles:
         for mode in _modes(specification, profile):
             rows = sorted((*map(str, cell), *map(str, decided)) for cell, decided in compared.rows(mode).items())
-            digest.update(repr((profile, [getattr(mode, key) for key in MODE_KEYS], rows)).encode())
+            digest.update(repr((profile, [getattr(mode, key) for key in _MODE_KEYS], rows)).encode())
     return digest.hexdigest()
 
 
@@ -141,3 +150,51 @@ def _shared(specification: Specification, modes: Sequence[Configuration]) -> tup
         for name, condition in specification.conditions.items()
         if "ack_mode" in condition.names() and all(map(condition.holds, environments))
     )
+
+
+def alike_page(specification: Specification, found: Mapping[str, Sequence[AlikeModes]], digest: str) -> str:
+    """The page; ``found`` are the modes that are alike by profile, ``digest`` that of the rows that they come from."""
+    lines = [digest_line(digest), "", "# Modes that behave alike", "", _INTRODUCTION]
+    for profile, pairs in found.items():
+        lines += ["", f"## {profile}: {specification.profiles[profile].system}", ""]
+        lines += _table(pairs) if pairs else ["No two modes are alike."]
+    return page_of(lines)
+
+
+def digest_line(digest: str) -> str:
+    """Return the page's own line: it is fresh as long as the rows have this digest."""
+    return f"<!-- Made from spec/ by python -m model_tests.documents, from rows with the digest {digest}. -->"
+
+
+def _table(pairs: Iterable[AlikeModes]) -> list[str]:
+    rows = [(_mode(pair.second), _mode(pair.first), _extent(pair), _reason(pair)) for pair in pairs]
+    return rows_of(("mode", "behaves like", "with", "because"), rows)
+
+
+def _mode(mode: Configuration) -> str:
+    return f"{code(mode.ack_mode)}, {mode.consumption}"
+
+
+def _extent(pair: AlikeModes) -> str:
+    if not pair.rows:
+        return "any number of messages"
+    return {True: "one and two messages", False: "one message", None: "one message; undecided with two"}[
+        pair.with_two_messages
+    ]
+
+
+def _reason(pair: AlikeModes) -> str:
+    if not pair.rows:
+        return ": ".join(filter(None, ("the same rows decide", _listed(pair.conditions))))
+    machines = f"rows differ in {_listed(dict.fromkeys(machine for machine, _, _ in pair.rows))}"
+    if pair.with_two_messages:
+        return f"{machines}, and no history shows it"
+    told = pair.two_messages
+    if told is None or told.only is None:
+        return machines
+    only = "the other" if told.only == "left" else "this mode"
+    return f"only {only}: {' → '.join(told.trace)}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(code(name) for name in names)
