@@ -712,6 +712,8 @@ def _lent() -> Iterator[System]:
         for freed in ("on_delivery", "on_acknowledge"):
             yield system_of(**memory, prefetch=1, prefetch_freed=freed, messages=2, faults=0)
         yield system_of(**memory, consumers=2, faults=0)
+        listened: Mapping[str, Any] = {**_BARE, **timed, "consumption": "listener", "actions": leased}
+        yield system_of(**listened, consumers=2, of=(*_THROWN, Fault.CONSUMER_LINK_LOSS), faults=2)
 
 
 def _given_up() -> Iterator[System]:
@@ -756,7 +758,8 @@ def _recovered_by_library() -> Iterator[System]:
             yield system_of(**thrown, of=(*_THROWN, fault), faults=2)
     for settle in _SETTLES:
         yield system_of(**_BARE, **_OUTCOMES, **recovers, actions=settle, messages=2, of=_THROWN)
-        yield system_of(**_BARE, **_OUTCOMES, **recovers, actions=settle, consumers=2, one_session=True, of=_THROWN)
+    up_to: Mapping[str, Any] = {**_BARE, "ack_mode": "CLIENT_ACKNOWLEDGE", "client_ack_scope": "up_to"}
+    yield system_of(**up_to, **recovers, messages=2, of=_THROWN, faults=2)
     for persisted, begins in product((True, False), ("delivery", "acknowledgement")):
         counted: Mapping[str, Any] = {"redelivery_mark_persisted": persisted, "delivery_count_from": begins}
         client: Mapping[str, Any] = {**counted, "ack_mode": "CLIENT_ACKNOWLEDGE"}
@@ -783,8 +786,12 @@ def _kept_for_others() -> Iterator[System]:
         "qpid-jms", **aside, **_BARE, actions="taken_elsewhere consumer_cancel", consumers=2, of=_OF_CONSUMER
     )
     yield system_of("qpid-jms", **aside, of=_THROWN, faults=2, consumption="listener")
-    for kept, fault in product(_KEPT, _BROKER_FAULTS):
-        yield system_of(**_OUTCOMES, actions="settle_undeliverable", attempts_exhausted=kept, of=(fault,))
+    undeliverable: Mapping[str, Any] = {**_OUTCOMES, "actions": "settle_undeliverable"}
+    for fault in _BROKER_FAULTS:
+        yield system_of(**undeliverable, max_delivery_attempts=1, of=(fault,))
+    others: Mapping[str, Any] = {**undeliverable, **_BARE, "attempts_exhausted": "other_consumers", "faults": 0}
+    yield system_of("qpid-jms", **others, consumers=2)
+    yield system_of("qpid-jms", **others, messages=2, without="acknowledge")
     for settle in _SETTLES:
         thrown: Mapping[str, Any] = {"listener_exception": "next_message", "consumption": "listener"}
         yield system_of(**_BARE, **_ENLISTED, **thrown, actions=settle, messages=2, of=_THROWN)

@@ -31,7 +31,7 @@ class Believed:
     kind: str = ""
 
     def __str__(self) -> str:
-        return f"{self.broker} {self.mode} {self.setting}={self.value}"
+        return f"{self.broker} {self.client} {self.mode} {self.setting}={self.value}"
 
     def profile(self, folder: Path) -> Path:
         """The profile with that setting, as a file."""
@@ -56,6 +56,9 @@ BELIEVED: Final = [
     Believed("client_ack_scope", "message", "activemq", "activemq", _CLIENT, _RECEIVE, None),
     Believed("client_ack_scope", "message", "rabbitmq", "pika", _CLIENT, _RECEIVE, None),
     Believed("listener_exception", "redeliver", "artemis", "artemis", _INDIVIDUAL, _LISTENER, _THROWS),
+    Believed("client_ack_scope", "message", "artemis", "qpid-jms", _CLIENT, _RECEIVE, None),
+    Believed("client_ack_scope", "message", "broker-j", "qpid-jms", _CLIENT, _RECEIVE, None),
+    Believed("redelivery_mark_persisted", "true", "broker-j", "qpid-jms", _INDIVIDUAL, _RECEIVE, _KILLED),
 ]
 
 
