@@ -37,11 +37,12 @@ def changed(folder: Path, old: str, new: str) -> Specification:
     return tables.load(spec)
 
 
-def composed(
+def composed(  # noqa: PLR0913 - a system, its bounds, and what watches it
     specification: Specification,
     profile: str,
     chosen: Mapping[str, object],
     faults: Collection[Fault],
+    *,
     messages: int = 2,
     watched: Collection[Anomaly] = tuple(Anomaly),
 ) -> Network:
@@ -65,7 +66,7 @@ def test_a_transaction_that_lost_a_part_is_not_committed(profile: str) -> None:
 
 
 def test_nor_with_three_messages() -> None:
-    of_three = composed(shipped(), "jms", TRANSACTED, [Fault.CONSUMER_LINK_LOSS], 3, LOST_PARTS)
+    of_three = composed(shipped(), "jms", TRANSACTED, [Fault.CONSUMER_LINK_LOSS], messages=3, watched=LOST_PARTS)
     assert not anomalies(of_three)
 
 
@@ -97,7 +98,8 @@ def test_also_when_the_connection_is_lost(profile: str) -> None:
 @pytest.mark.parametrize("messages", [1, 2])
 def test_but_for_a_library_that_waits_for_an_answer_and_gets_none(messages: int, profile: str) -> None:
     """One message is enough: the call fails, and the broker may have removed what it was about."""
-    waiting = composed(shipped(), profile, ACKNOWLEDGED_FIRST, [Fault.CONSUMER_LINK_LOSS], messages, LEFT_BEHIND)
+    faults = [Fault.CONSUMER_LINK_LOSS]
+    waiting = composed(shipped(), profile, ACKNOWLEDGED_FIRST, faults, messages=messages, watched=LEFT_BEHIND)
     assert anomalies(waiting) == {Anomaly.LOSS}
 
 

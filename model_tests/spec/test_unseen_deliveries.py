@@ -9,7 +9,7 @@ import pytest
 
 from ackfsm import tables
 from ackfsm.checking import explore
-from ackfsm.checking.network import Bounds, compose
+from ackfsm.checking.network import Bounds, compose, observers_named
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import copy_of_spec, replace, shipped
@@ -73,8 +73,10 @@ def _reorder(
 ) -> bool | None:
     spec = specification or shipped()
     bounds = Bounds(messages=2, consumers=consumers, actions=frozenset({"recover"}))
-    answer = explore.check(spec, spec.configure(profile, {**CLIENT, **settings}), bounds, only=[Anomaly.REORDER])
-    return answer.findings[Anomaly.REORDER].reachable
+    watching = observers_named(spec, [Anomaly.REORDER])
+    system = compose(spec, spec.configure(profile, {**CLIENT, **settings}), bounds, watching)
+    found = explore.explore(system, explore.SearchOptions(only_witnesses=True))
+    return Anomaly.REORDER in found.witnesses or (False if found.complete else None)
 
 
 PREFETCHED = ("dispatch_first(m1)", "arrive(m1)")
