@@ -16,7 +16,6 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from ackfsm import tables
 from ackfsm.history.columns import ABSENT, assemble, encode
 from ackfsm.history.format import Event as Line
 from ackfsm.history.kernel import times_after
@@ -30,6 +29,7 @@ from ackfsm.verify.folding.neighbours import Followed
 from ackfsm.verify.folding.observations import Observations, Plain
 from ackfsm.verify.folding.passes import Asked, Fold, Folder
 from ackfsm.verify.folding.summary import Chunk, merged
+from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.large_history import CONFIG, Planted, write_parquet
 from model_tests.support.verify.random_histories import Event, histories, shuffled
@@ -37,7 +37,7 @@ from model_tests.support.verify.repeated_history import FOUND, MESSAGES, write_r
 from model_tests.support.verify.traffic import traffic
 from model_tests.support.whole import WHOLE
 
-SPEC = tables.load()
+SPEC = shipped()
 
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "jms": ("jms", {}),

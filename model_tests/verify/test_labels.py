@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 from collections.abc import Mapping
@@ -30,10 +31,15 @@ COUNTED = {
 """The anomalies that a history of format 1 can show."""
 
 
-def _examined(path: Path, settings: Mapping[str, object] | None = None) -> verify.Findings:
+def _examined(path: Path, settings: Mapping[str, object] | None = None, skew: int | None = 0) -> verify.Findings:
     recorded = verify.read(path)
     header = recorded.header.config if recorded.header else None
-    return verify.examine(recorded, SPEC, SPEC.configure(None, settings or header))
+    return verify.examine(recorded, SPEC, SPEC.configure(None, settings or header), skew=skew)
+
+
+@functools.cache
+def _examined_once(path: Path) -> verify.Findings:
+    return _examined(path)
 
 
 def _labelled(name: str) -> dict[str, dict[str, Any]]:
@@ -56,7 +62,7 @@ def _assert_as_labelled(found: verify.Findings, labels: Mapping[str, Any]) -> No
 
 @pytest.mark.parametrize("name", _labelled("labels.json"))
 def test_a_recorded_history_is_counted_as_labelled(name: str) -> None:
-    _assert_as_labelled(_examined(DATA / name), _labelled("labels.json")[name])
+    _assert_as_labelled(_examined_once(DATA / name), _labelled("labels.json")[name])
 
 
 @pytest.mark.parametrize("name", _labelled("labels.json"))
@@ -105,13 +111,15 @@ def shared_labels(shared: Path) -> dict[str, dict[str, Any]]:
 def examined(shared: Path, shared_labels: dict[str, dict[str, Any]]) -> dict[str, verify.Findings]:
     """Each is examined once: what a person has judged with estimated clocks, as the command does, the others without.
 
-    Both count the same: these were recorded on one machine.
+    Both count the same: these were recorded on one machine.  Some are among the recorded ones of the tests.
     """
     found = {}
     for name, labels in shared_labels.items():
-        recorded = verify.read(shared / "real" / name)
-        configuration = SPEC.configure(None, recorded.header.config if recorded.header else None)
-        found[name] = verify.examine(recorded, SPEC, configuration, skew=None if "verdict" in labels else 0)
+        file, ours = shared / "real" / name, DATA / name
+        if "verdict" not in labels and ours.is_file() and ours.read_bytes() == file.read_bytes():
+            found[name] = _examined_once(ours)
+        else:
+            found[name] = _examined(file, skew=None if "verdict" in labels else 0)
     return found
 
 

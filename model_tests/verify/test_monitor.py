@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ackfsm import tables
 from ackfsm.history.gathered import ReadLines
 from ackfsm.history.lines import parse_block
 from ackfsm.verify.folding.chunks import chunk_of as chunk_told
 from ackfsm.verify.folding.monitor import Alert, State, advanced
 from ackfsm.verify.folding.passes import Asked, Folder
 from ackfsm.verify.folding.summary import Chunk, Folding, Summary
+from model_tests.support.tables import shipped
 from model_tests.support.whole import WHOLE
 from model_tests.verify.test_fold_chunks import ordinary, whole
 
-SPEC = tables.load()
+SPEC = shipped()
 LONG = 10**12
 
 Event = Mapping[str, Any]

@@ -32,7 +32,7 @@ from ackfsm.checking.explore.replay.witness import (
     steps_of,
 )
 from ackfsm.checking.explore.search.encode import PackedNetwork, pack
-from ackfsm.checking.explore.search.explore import Exploration, explore, explore_packed
+from ackfsm.checking.explore.search.explore import Exploration, explore, explore_packed, explore_sliced
 from ackfsm.checking.explore.search.graph import StateGraph
 from ackfsm.checking.explore.search.options import Reduction, SearchEngine, SearchOptions
 from ackfsm.checking.explore.search.self_check import successors_by_tables
@@ -73,6 +73,7 @@ __all__ = [
     "explore",
     "explore_by_size",
     "explore_packed",
+    "explore_sliced",
     "explore_symbolically",
     "explore_with_diagrams",
     "pack",

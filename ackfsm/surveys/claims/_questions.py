@@ -176,12 +176,19 @@ def network_of(specification: Specification, question: Search) -> Network:
     )
 
 
+_SEARCHED: dict[tuple[str, int], SearchResult] = {}
+"""What this process has found, by the key of the system and the limit: many configurations are the same system."""
+
+
 def _search(specification: Specification, question: Search, max_states: int) -> SearchResult:
-    network = network_of(specification, question)
-    options = explore.SearchOptions(max_states=max_states, only_witnesses=True)
-    found = explore.explore(network, options)
-    witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
-    return SearchResult(found.states, found.transitions, found.complete, witnesses)
+    sliced = explore.Slicer(network_of(specification, question)).slice()
+    key = (sliced.key, max_states)
+    if key not in _SEARCHED:
+        options = explore.SearchOptions(max_states=max_states, only_witnesses=True)
+        found = explore.explore_sliced(sliced, options)
+        witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
+        _SEARCHED[key] = SearchResult(found.states, found.transitions, found.complete, witnesses)
+    return _SEARCHED[key]
 
 
 def _decide(

@@ -7,13 +7,17 @@ the two.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ackfsm.checking.machines import machine, trigger
-from ackfsm.checking.network import Instance, Network, NetworkEvent
-from ackfsm.tables import Row
+from ackfsm.checking.network import Instance, Network, NetworkEvent, Participant
+from ackfsm.tables import Fsm, Row
 from ackfsm.terms import AckfsmError, InputError
+
+if TYPE_CHECKING:
+    import transitions
 
 
 class Hook(Protocol):
@@ -43,6 +47,25 @@ class _Machine:
     state: str
 
 
+class _Itself:
+    """A machine under a configuration, to be looked up as the object that it is."""
+
+    def __init__(self, fsm: Fsm) -> None:
+        self.fsm = fsm
+
+    def __hash__(self) -> int:
+        return id(self.fsm)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self.fsm is other.fsm
+
+
+@functools.lru_cache(maxsize=256)
+def _shared(itself: _Itself) -> transitions.Machine:
+    """Its machine of the library, without a model: configurations share most tables, and messages all of theirs."""
+    return machine(itself.fsm, [])
+
+
 class Interpreter:
     """All machines of a network, each run by ``transitions``."""
 
@@ -50,7 +73,10 @@ class Interpreter:
         """Every machine in its first state; ``hook`` hears of every row that decides."""
         self.network = network
         self.models: Sequence[Any] = tuple(_Machine() for _ in network.instances)
-        self._machines = [machine(i.fsm, model) for i, model in zip(network.instances, self.models, strict=True)]
+        self._machines = [_shared(_Itself(instance.fsm)) for instance in network.instances]
+        for made, model in zip(self._machines, self.models, strict=True):
+            made.add_model(model)
+            made.models.clear()  # it serves other executors too, and is not to keep their models
         self._events = {event.label: event for event in network.events}
         self._hook = hook
 
@@ -66,7 +92,7 @@ class Interpreter:
 
     def enabled(self) -> list[NetworkEvent]:
         """The events that can happen now."""
-        return [event for event in self.network.events if self._refusal(event) is None]
+        return [event for event in self.network.events if all(map(self._may, event.participants))]
 
     @property
     def at_rest(self) -> bool:
@@ -102,7 +128,13 @@ class Interpreter:
         return event
 
     def _refusal(self, event: NetworkEvent) -> Refused | None:
-        for part, (instance, row) in zip(event.participants, self.network.rows(self.state, event), strict=True):
-            if not getattr(self.models[part.instance], f"may_{trigger(part.event)}")():
+        for number, part in enumerate(event.participants):
+            if not self._may(part):
+                instance, row = list(self.network.rows(self.state, event))[number]
                 return Refused(event, instance, row)
         return None
+
+    def _may(self, part: Participant) -> bool:
+        """Whether the machine has a transition for the event; none of them has a condition."""
+        known = self._machines[part.instance].events.get(trigger(part.event))
+        return known is not None and self.models[part.instance].state in known.transitions

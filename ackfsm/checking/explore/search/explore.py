@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from ackfsm.checking.explore.reduction.slice import Origin, Slicer
+from ackfsm.checking.explore.reduction.slice import Origin, SlicedNetwork, Slicer
 from ackfsm.checking.explore.search.encode import PackedNetwork, pack
 from ackfsm.checking.explore.search.options import Reduction, SearchEngine, SearchOptions
 from ackfsm.checking.explore.search.search import Search
@@ -57,6 +57,11 @@ def explore(network: Network, options: SearchOptions = _DEFAULT) -> Exploration:
     """
     search, events = finished_search(network, options)
     return exploration_of(search, events)
+
+
+def explore_sliced(sliced: SlicedNetwork, options: SearchOptions = _DEFAULT) -> Exploration:
+    """As :func:`explore`, over the slice of a network."""
+    return exploration_of(_run(sliced.packed, options, sliced.origin), sliced.events)
 
 
 def explore_packed(
