@@ -791,7 +791,9 @@ def _kept_for_others() -> Iterator[System]:
         yield system_of(**undeliverable, max_delivery_attempts=1, of=(fault,))
     others: Mapping[str, Any] = {**undeliverable, **_BARE, "attempts_exhausted": "other_consumers", "faults": 0}
     yield system_of("qpid-jms", **others, consumers=2)
-    yield system_of("qpid-jms", **others, messages=2, without="acknowledge")
+    alone = {**others, "messages": 2, "without": "acknowledge"}
+    yield system_of("qpid-jms", **alone)
+    yield system_of("qpid-jms", **{**alone, "actions": "settle_undeliverable settle_failed"})
     for settle in _SETTLES:
         thrown: Mapping[str, Any] = {"listener_exception": "next_message", "consumption": "listener"}
         yield system_of(**_BARE, **_ENLISTED, **thrown, actions=settle, messages=2, of=_THROWN)
