@@ -22,8 +22,8 @@ from model_tests.support.spec.deciding import NO_EVENT, deciding, in_all, instea
 from model_tests.support.tables import shipped
 from model_tests.support.whole import WHOLE
 
-SMALL = 3_000
-SYSTEMS = 3
+SMALL = 2_000
+SYSTEMS = 4
 EVERY = 24 if WHOLE else 96
 SHARES = 2
 

@@ -33,14 +33,14 @@ NO_EVENT = "no such event"
 def deciding(network: Network) -> set[RowOfEvent]:
     """The rows that decide something in ``network``, all states of which are searched."""
     found: set[RowOfEvent] = set()
-    columns = _states(network)
+    columns, alphabets = _states(network), _alphabets(network)
     for event, refusals in _refusals(network, columns):
         total = np.sum(refusals, axis=0)
         for refused, part in zip(refusals, event.participants, strict=True):
             instance = network.instances[part.instance]
             for state in np.unique(columns[part.instance][total - refused == 0]):
                 found.add(_row(instance, int(state), part.event))
-        for number, called in _hearing(network, event):
+        for number, called in _hearing(network, alphabets, event):
             for state in np.unique(columns[number][total == 0]):
                 found.add(_row(network.instances[number], int(state), called))
     return found
@@ -52,11 +52,11 @@ def instead(network: Network, rows: Collection[RowOfEvent]) -> Mapping[RowOfEven
     There are none where several have to refuse in turn.
     """
     found: dict[RowOfEvent, frozenset[str]] = {}
-    columns = _states(network)
+    columns, alphabets = _states(network), _alphabets(network)
     for event, refusals in _refusals(network, columns):
         names = np.asarray([network.instances[part.instance].fsm.name for part in event.participants])
         places = {part.instance: number for number, part in enumerate(event.participants)}
-        for number, called in _hearing(network, event):
+        for number, called in _hearing(network, alphabets, event):
             for state in np.unique(columns[number]):
                 row = _row(network.instances[number], int(state), called)
                 if row in rows:
@@ -82,14 +82,25 @@ def in_all(systems: Iterable[Mapping[RowOfEvent, frozenset[str]]]) -> Mapping[Ro
     return missing | found
 
 
-def _hearing(network: Network, event: NetworkEvent) -> Iterator[tuple[int, EventRef]]:
+_Alphabets: TypeAlias = Mapping[str, Sequence[tuple[int, EventRef]]]
+
+
+def _alphabets(network: Network) -> _Alphabets:
+    """By the name of an event the instances that have rows for it, and what these call it."""
+    found: dict[str, list[tuple[int, EventRef]]] = defaultdict(list)
+    for number, instance in enumerate(network.instances):
+        for called in instance.fsm.alphabet:
+            found[called.name].append((number, called))
+    return found
+
+
+def _hearing(network: Network, alphabets: _Alphabets, event: NetworkEvent) -> Iterator[tuple[int, EventRef]]:
     """The instances that have a row for ``event``: its participants, and those that let it pass in every state."""
     taking_part = {part.instance for part in event.participants}
     yield from ((part.instance, part.event) for part in event.participants)
-    for number, instance in enumerate(network.instances):
-        for called in instance.fsm.alphabet if number not in taking_part else ():
-            if _hears(network, instance, called, event):
-                yield number, called
+    for number, called in alphabets.get(event.name, ()):
+        if number not in taking_part and _hears(network, network.instances[number], called, event):
+            yield number, called
 
 
 def _states(network: Network) -> Sequence[Ints]:
