@@ -8,8 +8,8 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import suppress
-from typing import Any, Self
+from contextlib import closing, suppress
+from typing import Any, Self, TypeVar
 
 from ackfsm.checking.explore.reduction.ample import compute_ample_sets
 from ackfsm.checking.explore.search.encode import PackedNetwork
@@ -47,6 +47,11 @@ _RESERVE = 64 << 20
 what it calls first, and LLVM aborts the process where it gets none."""
 
 
+_SPARE = 4 << 20
+"""Bytes that are left where memory ends as states get theirs: a call of compiled code needs some for its arguments, and
+the process dies where it gets none."""
+
+T = TypeVar("T")
 _Found = tuple[int, int, int]
 """A state: its distance from the first one, its number in its shard, its shard."""
 
@@ -165,11 +170,11 @@ class Search:
 
     def _first_state(self) -> None:
         shard = self.shards[0]
-        shard.grow(1, self.system, self.layout, self.interned, self.arrays)
+        table = shard.grow(1, self.layout.words, self.arrays)
         shard.states[: self.layout.words] = [0] * self.layout.words  # every component in its local state 0
         shard.parent_event[0] = self.system.events
         shard.tally[FOUND] = 1
-        shard.rehash(shard.slots(self.layout.words), self.system, self.layout, self.interned, self.arrays)
+        shard.insert_all(table, self.system, self.layout, self.interned, self.arrays)
         self._ends = [1]
 
     def _next_level(self) -> None:
@@ -191,17 +196,14 @@ class Search:
                 left -= quota
                 yield number, shard.head + quota
 
-    def _for_each(self, step: Callable[[Any], None], work: Any) -> None:
-        """``step`` for each piece of ``work``: in parallel if there are threads and several pieces."""
+    def _for_each(self, step: Callable[[Any], T], work: Any) -> list[T]:
+        """What ``step`` returns for each piece of ``work``: in parallel if there are threads and several pieces."""
         pieces = list(work)
         if self._pool is None or len(pieces) == 1:
-            for piece in pieces:
-                step(piece)
-        else:
-            doing = [self._pool.submit(step, piece) for piece in pieces]
-            wait(doing)  # all of them, also if one fails: no thread may be at work afterwards
-            for done in doing:
-                done.result()
+            return [step(piece) for piece in pieces]
+        doing = [self._pool.submit(step, piece) for piece in pieces]
+        wait(doing)  # all of them, also if one fails: no thread may be at work afterwards
+        return [done.result() for done in doing]
 
     def _expand(self, quota: tuple[int, int]) -> None:
         number, stop = quota
@@ -241,15 +243,21 @@ class Search:
                 self._stop("max_memory")
                 return False
         try:
-            self._for_each(self._grow_shard, enumerate(more))
+            with closing(map_pages(_SPARE)):
+                tables = self._for_each(self._grow_shard, enumerate(more))
         except MemoryError:  # what was there is as it was
             self._stop("memory")
             return False
+        self._for_each(self._insert_all, ((number, table) for number, table in enumerate(tables) if table is not None))
         return True
 
-    def _grow_shard(self, more: tuple[int, int]) -> None:
+    def _grow_shard(self, more: tuple[int, int]) -> Any:
         number, entries = more
-        self.shards[number].grow(entries, self.system, self.layout, self.interned, self.arrays)
+        return self.shards[number].grow(entries, self.layout.words, self.arrays)
+
+    def _insert_all(self, larger: tuple[int, Any]) -> None:
+        number, table = larger
+        self.shards[number].insert_all(table, self.system, self.layout, self.interned, self.arrays)
 
     def _record_violations(self, depth: int) -> None:
         """Record the nearest state of each anomaly; those found since the last call are at distance ``depth``."""
@@ -388,12 +396,13 @@ class Search:
         for mine in members:
             shard = self._new_shard()
             shard.convert(self.arrays)
-            shard.grow(len(mine), self.system, self.layout, self.interned, self.arrays)
+            table = shard.grow(len(mine), words, self.arrays)
             shard.states[: len(mine) * words] = states[mine].ravel()
             shard.parent[: len(mine)] = parents[mine]
             shard.parent_event[: len(mine)] = whole.parent_event[:count][mine]
             shard.tally[:] = (np.count_nonzero(mine < whole.expanded), len(mine), 0)
-            shard.rehash(shard.slots(words), self.system, self.layout, self.interned, self.arrays)
+            if table is not None:
+                shard.insert_all(table, self.system, self.layout, self.interned, self.arrays)
             shards.append(shard)
         shards[0].tally[TRANSITIONS] = whole.tally[TRANSITIONS]
         self._allocate_buffers(len(shards))

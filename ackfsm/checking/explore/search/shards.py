@@ -174,20 +174,24 @@ class VisitedShard:
         wide = (8 * words + 6, 8 * words) if arrays.is_compiled else (_LIST_BYTES * (words + 2), _LIST_BYTES * words)
         return (states - len(self.parent)) * wide[0] + (slots - self.slots(words)) * wide[1]
 
-    def grow(self, more: int, system: EncodedSystem, layout: Layout, interned: LocalStates, arrays: Arrays) -> None:
-        """Get memory for ``more`` states."""
-        words = layout.words
+    def grow(self, more: int, words: int, arrays: Arrays) -> Any:
+        """Get memory for ``more`` states; return an empty hash table for all if the present one is too small."""
         states, slots = self.needs(more, words)
         if states > len(self.parent):
             self.states = arrays.grown(self.states, states * words, 0)
             self.parent = arrays.grown(self.parent, states, 0, "parent")
             self.parent_event = arrays.grown(self.parent_event, states, 0, "parent_event")
-        if slots > self.slots(words):
-            self.rehash(slots, system, layout, interned, arrays)
+        return arrays.grown([], slots * words, EMPTY) if slots > self.slots(words) else None
 
     def rehash(self, slots: int, system: EncodedSystem, layout: Layout, interned: LocalStates, arrays: Arrays) -> None:
         """Make a hash table of so many slots, and insert all states."""
-        self.table = arrays.grown([], slots * layout.words, EMPTY)
+        self.insert_all(arrays.grown([], slots * layout.words, EMPTY), system, layout, interned, arrays)
+
+    def insert_all(
+        self, table: Any, system: EncodedSystem, layout: Layout, interned: LocalStates, arrays: Arrays
+    ) -> None:
+        """Insert all states into ``table``, which is empty, and is the hash table from now on."""
+        self.table = table
         arrays.kernel.rehash_visited(system, layout, interned, self.states, self.count, self.table)
 
     def bytes(self, arrays: Arrays) -> int:
