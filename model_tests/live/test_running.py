@@ -74,13 +74,21 @@ def test_of_others_one_is_told_that_they_are_started(
     assert "leave out --url" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("started", ["rabbitmq"], indirect=True)  # the Artemis that is started here lets in everybody
 def test_who_may_not_connect_is_told_so_in_a_sentence(started: LiveBroker) -> None:
-    if started.name == "artemis":
-        pytest.skip("the one that is started here lets in everybody")
-    with pytest.raises(
-        HostError, match=rf"^{started.name} at 127\.0\.0\.1:\d+ does not do what it is asked: .*refused"
-    ):
+    with pytest.raises(HostError, match=r"^rabbitmq at 127\.0\.0\.1:\d+ does not do what it is asked: .*refused"):
         RUNNING[started.name](Address.of(url(started, "guest:wrong")), {}).declare("q")
+
+
+@pytest.mark.parametrize("started", ["rabbitmq"], indirect=True)
+def test_dead_letters_go_with_their_queue(started: LiveBroker) -> None:
+    broker = RUNNING[started.name](Address.of(url(started)), {"x-dead-letter-exchange": ""})
+    broker.declare("owned")
+    assert broker.depth("owned-dead").ready == 0
+    broker.over("owned")
+    for queue in ("owned", "owned-dead"):
+        with pytest.raises(HostError, match=queue):
+            broker.depth(queue)
 
 
 def test_where_nobody_listens_a_sentence_says_so() -> None:
@@ -99,6 +107,10 @@ def test_where_nobody_listens_a_sentence_says_so() -> None:
 )
 def test_an_address_is_read(told: str, address: tuple[object, ...]) -> None:
     assert Address.of(told) == Address(*address)  # type: ignore[arg-type]
+
+
+def test_a_number_with_colons_is_told_from_its_port() -> None:
+    assert str(Address.of("amqp://[::1]:5673")) == "[::1]:5673"
 
 
 @pytest.mark.parametrize("told", ["host", "host:5672", "amqps://host", "amqp://", "amqp://host:port", "http://host"])

@@ -49,7 +49,8 @@ class Address:
         )
 
     def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
 
 class RunningBroker(Broker):
@@ -89,9 +90,10 @@ class RunningRabbitMq(OfRabbitMq, RunningBroker):
             return str(channel.connection._impl.server_properties.get("version", b""))  # noqa: SLF001 - pika hides it
 
     def remove(self, queue: str) -> None:
-        """Remove a queue with its messages."""
+        """Remove a queue with its messages, and with its dead letters if it has any."""
         with self._channel() as channel:
             channel.queue_delete(queue)
+            channel.queue_delete(_dead_letters(queue))
 
     def depth(self, queue: str) -> Depth:
         """What waits in a queue, and a message for each consumer."""
@@ -100,7 +102,7 @@ class RunningRabbitMq(OfRabbitMq, RunningBroker):
             return Depth(found.message_count, found.consumer_count)
 
     def _declare(self, queue: str, kind: str) -> None:
-        dead_letters = f"{queue}-dead"
+        dead_letters = _dead_letters(queue)
         arguments = {
             name: int(word) if word.isdigit() else word for name, word in self.arguments(kind, dead_letters).items()
         }
@@ -135,6 +137,10 @@ class RunningRabbitMq(OfRabbitMq, RunningBroker):
 
 _HOUR: Final = 3_600_000
 """Milliseconds."""
+
+
+def _dead_letters(queue: str) -> str:
+    return f"{queue}-dead"
 
 
 class RunningArtemis(OfArtemis, RunningBroker):
