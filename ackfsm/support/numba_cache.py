@@ -2,7 +2,8 @@
 
 Numba refuses to compile with a cache when it finds no folder for it, and fails in the midst of a search when its files
 are damaged or the disk is full.  It caches machine code, and runs what it reads: so a file is believed only if its
-digest is right.
+digest is right.  Numba compiles what a function calls into it, and looks at the file of the function alone: here kept
+code is of all the files that are compiled together, as they are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import graphlib
 import hashlib
 import pickle
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
 from types import FunctionType, ModuleType, SimpleNamespace
 from typing import Any
 
@@ -22,15 +25,16 @@ class CacheWarning(RuntimeWarning):
     """Compiled code cannot be cached, which costs nothing but time."""
 
 
-def compiled(function: Any, known: dict[str, Any] | None = None) -> Any:
+def compiled(function: Any, known: dict[str, Any] | None = None, files: Sequence[Path] = ()) -> Any:
     """``function`` compiled; while it runs, other threads have the lock of the interpreter.
 
     What it calls by a name of ``known`` is the function there, compiled before; it is added to them by its own name.
+    Once one of ``files`` has changed it is compiled again.
     """
     bound = function if known is None else FunctionType(function.__code__, function.__globals__ | known)
     made: Any = numba.njit(nogil=True)(bound)
     if hasattr(made, "_cache"):  # it is the function itself where NUMBA_DISABLE_JIT is set
-        made._cache = cache_of(bound)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
+        made._cache = cache_of(bound, files)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
     if known is not None:
         known[function.__name__] = made
     return made
@@ -44,17 +48,21 @@ def compiled_functions(*modules: ModuleType) -> SimpleNamespace:
         for name, each in vars(module).items()
         if isinstance(each, FunctionType) and each.__module__ == module.__name__
     }
+    files = [Path(str(module.__file__)) for module in modules]
     known: dict[str, Any] = {}
     calls = {name: [called for called in each.__code__.co_names if called in plain] for name, each in plain.items()}
     for name in graphlib.TopologicalSorter(calls).static_order():
-        compiled(plain[name], known)
+        compiled(plain[name], known, files)
     return SimpleNamespace(**known)
 
 
-def cache_of(function: Any) -> Any:
-    """The cache of a compiled ``function``: what :mod:`numba` takes for one, with an answer to every failure."""
+def cache_of(function: Any, files: Sequence[Path] = ()) -> Any:
+    """The cache of a compiled ``function``: what :mod:`numba` takes for one, with an answer to every failure.
+
+    It is empty once one of ``files`` has changed.
+    """
     try:
-        return _Cache(function)
+        return _Cache(function, files)
     except (OSError, RuntimeError):
         _warn("neither the folder of this package nor that of the user's caches can be written")
         return NullCache()
@@ -66,10 +74,11 @@ def _warn(why: str) -> None:
 
 
 class _Cache(FunctionCache):
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, files: Sequence[Path]) -> None:
         super().__init__(function)
         plain = self._cache_file
-        self._cache_file = _Sealed(plain._cache_path, self._impl.filename_base, plain._source_stamp)  # noqa: SLF001 - nothing else tells
+        stamps = (plain._source_stamp, *map(_stamp, files))  # noqa: SLF001 - nothing else tells
+        self._cache_file = _Sealed(plain._cache_path, self._impl.filename_base, stamps)  # noqa: SLF001 - as before
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -98,6 +107,12 @@ class _Cache(FunctionCache):
     def _give_up(self, error: OSError) -> None:
         self.disable()
         _warn(f"{self.cache_path}: {error.strerror}")
+
+
+def _stamp(file: Path) -> tuple[float, int]:
+    """What Numba takes for the sign that a file is as it was."""
+    found = file.stat()
+    return found.st_mtime, found.st_size
 
 
 class _Sealed(IndexDataCacheFile):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import os
 import resource
@@ -17,7 +18,7 @@ from typing import Any
 import numba
 import pytest
 
-from ackfsm.support.numba_cache import CacheWarning, cache_of, compiled
+from ackfsm.support.numba_cache import CacheWarning, cache_of, compiled, compiled_functions
 from model_tests.support.commands import AS_PROMISED, ended, environment
 from model_tests.support.places import SPEC
 from model_tests.support.tables import to_be_changed
@@ -69,6 +70,29 @@ def test_what_is_compiled_is_kept(toy: _Toy) -> None:
     assert toy.run()
     assert toy.only(".nbi").is_file()
     assert toy.only(".nbc").is_file()
+
+
+def test_what_calls_a_function_of_another_file_is_compiled_again_when_that_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Numba compiles the called function into the caller, and kept that where the file of the caller was as before."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "caller.py").write_text("from callee import number\n\ndef twice():\n    return 2 * number()\n")
+
+    def twice(number: int | None) -> tuple[int, bool]:
+        if number is not None:
+            (tmp_path / "callee.py").write_text(f"def number():\n    return {number}\n")
+        for name in ("callee", "caller"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        made = compiled_functions(importlib.import_module("callee"), importlib.import_module("caller")).twice
+        return made(), bool(made.stats.cache_hits)
+
+    assert twice(3) == (6, False)
+    assert twice(3000) == (6000, False)
+    assert twice(None) == (6000, True)
 
 
 @pytest.mark.parametrize("kernel", ["search", "symbolic"])
