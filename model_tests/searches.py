@@ -1,10 +1,10 @@
 """The explorer against a plain search, over drawn networks of every shape: ``python -m model_tests.searches``.
 
 Each is searched by ``support/checker/plain_search.py``, then by the explorer in every way that it has: plain and
-compiled code, with and without reductions, in one queue and in shards, by one processor and by two, the way of Spark,
-and stopped at limits.  States, transitions, depths, verdicts and ways have to be the same; where a search is reduced
-or stopped, nothing may be there that the plain search has not found.  How much is done at a time is drawn too, so
-that rooms are too small, shards are divided and states are late in small networks.
+compiled code, with and without reductions, by one processor and by several, the way of Spark, and stopped at limits.
+States and their order, transitions, depths, verdicts and ways have to be the same; where a search is reduced or
+stopped, nothing may be there that the plain search has not found.  How much is done at a time is drawn too, so that
+rooms are too small, levels are divided and states wait in small networks.
 
 Prints what was compared, by shape, and every difference; exit code 1 if there is one.
 """
@@ -91,13 +91,12 @@ def ways(shape: Shape, expected: Searched) -> Iterator[Way]:
     def tuning() -> Tuning:
         return Tuning(
             plain_states=draw.choice([1, 10]),
-            one_shard_states=draw.choice([1, 2, 30, 10**9]),
-            shards=draw.choice([2, 8]),
+            parallel_states=draw.choice([1, 2, 30, 10**9]),
+            most_workers=draw.choice([2, 8]),
             plain_chunk=draw.choice([1, 7, 256]),
             chunk=draw.choice([16, 100, 1 << 12]),
             plain_block=draw.choice([1, 16]),
             block=draw.choice([1, 3, 128]),
-            deferrable=draw.choice([1, 2, 30, 1000]),
             first_bits=draw.choice([1, 2, 4, 4]),
         )
 
@@ -106,9 +105,9 @@ def ways(shape: Shape, expected: Searched) -> Iterator[Way]:
     yield Way(tuning=plain, every_step=False)
     yield Way(tuning=plain, whole=False, every_step=False)
     yield Way(tuning=plain, partial_order=True)
-    for workers in (1, 2):
-        yield Way(compiled=True, tuning=dataclasses.replace(tuning(), one_shard_states=1), workers=workers)
-        yield Way(compiled=True, tuning=dataclasses.replace(tuning(), one_shard_states=10), every_step=False)
+    for workers in (2, 5):
+        yield Way(compiled=True, tuning=dataclasses.replace(tuning(), parallel_states=1), workers=workers)
+        yield Way(compiled=True, tuning=dataclasses.replace(tuning(), parallel_states=10), every_step=False, workers=2)
         yield Way(tuning=tuning(), whole=False, every_step=False, workers=workers)
     yield Way(compiled=True, tuning=tuning(), partial_order=True, workers=2)
     yield Way(compiled=True, tuning=Tuning(), whole=False, every_step=False)
@@ -152,15 +151,17 @@ class Seen:
         with Search(packed, options, ample) as search:
             rounds = 0
             while search.has_work() and search.found_states <= 2 * MOST_STATES:
-                words, shards = search.layout.words, len(search.shards)
+                words = search.layout.words
                 search.expand_batch()
+                pieces = [int(count) for count in search.buffers.count]
                 rounds += 1
                 if rounds > 1_000 + 100 * search.found_states:
                     raise AssertionError("the search does not get on")
                 tally["fewer words"] += search.layout.words < words
                 tally["more words"] += search.layout.words > words
-                tally["divided"] += len(search.shards) > shards
-                tally["deferred states"] += any(shard.deferred[0] for shard in search.shards)
+                tally["several lanes"] += sum(map(bool, pieces)) > 1
+                tally["states that wait"] += max(pieces) > 1
+                tally["lanes that are lost"] += search.lanes_lost
             self.defect = _self_checked(search, self.origin) if search.complete else None
             self.states = [*search.all_states()]
             self.count, self.transitions, self.depth = search.found_states, search.transitions, search.depth
@@ -211,15 +212,17 @@ def differences(one: Network, expected: Searched, way: Way, seen: Seen) -> Itera
     elif way.partial_order:
         yield from _reduced(one, expected, seen, {named[state] for state in seen.states if state in named})
     else:
-        yield from _whole(expected, seen)
+        yield from _whole(expected, way, seen)
 
 
-def _whole(expected: Searched, seen: Seen) -> Iterator[str]:
+def _whole(expected: Searched, way: Way, seen: Seen) -> Iterator[str]:
     nearest = {anomaly: len(steps) for anomaly, steps in seen.witnesses.items()}
     found = (len(set(seen.states)), seen.transitions, seen.depth, nearest)
     wanted = (len(expected.depth), expected.transitions, max(expected.depth.values()), expected.anomalies)
     if found != wanted:
         yield f"found {found}, there are {wanted}"
+    if way.whole and way.every_step and seen.states != [_numbered(state, seen.origin) for state in expected.depth]:
+        yield "the states come in another order"
 
 
 def _reduced(one: Network, expected: Searched, seen: Seen, found: Collection[State]) -> Iterator[str]:

@@ -17,10 +17,9 @@ from hypothesis import strategies as st
 from ackfsm import cli
 from ackfsm.checking import explore
 from ackfsm.checking.explore import Exploration, Interpreter, pack
-from ackfsm.checking.explore.search.kernel import SuccessorBuffers
-from ackfsm.checking.explore.search.options import DEFAULT_TUNING, Tuning
+from ackfsm.checking.explore.search.options import Tuning
 from ackfsm.checking.explore.search.search import Search
-from ackfsm.checking.explore.search.shards import Arrays, make_buffers, map_pages
+from ackfsm.checking.explore.search.visited import Visited, map_pages
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
@@ -256,23 +255,12 @@ def test_a_limit_of_memory_stops_a_search_before_its_states_take_more(
     assert explore.explore(network, explore.SearchOptions(max_memory=whole.bytes)) == whole
 
 
-def test_shards_and_processors_change_nothing_but_the_choice_among_shortest_ways(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_processors_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     network = system(messages=2)
-    one_queue = explore.explore(network)
-    monkeypatch.setattr(TUNING, Tuning(plain_states=1, one_shard_states=5_000, chunk=64))
-    alone, together = (
-        explore.explore(network, explore.SearchOptions(workers=1)),
-        explore.explore(network, explore.SearchOptions(workers=2)),
-    )
-    assert alone == together
-    assert dataclasses.replace(alone, witnesses={}) == dataclasses.replace(one_queue, witnesses={})
-    assert {a: len(steps) for a, steps in alone.witnesses.items()} == {
-        a: len(steps) for a, steps in one_queue.witnesses.items()
-    }
-    for anomaly, steps in alone.witnesses.items():
-        assert proves(network, anomaly, steps), anomaly
+    one = explore.explore(network, explore.SearchOptions(workers=1))
+    monkeypatch.setattr(TUNING, Tuning(plain_states=1, parallel_states=10, chunk=64))
+    for workers in (2, 3, 8):
+        assert explore.explore(network, explore.SearchOptions(workers=workers)) == one
 
 
 def test_what_a_stopped_check_has_not_reached_is_unknown_and_what_it_has_reached_is_known() -> None:
@@ -484,8 +472,7 @@ def test_memory_is_kept_until_a_search_that_memory_stops_looks_at_the_states_for
         kept.append(map_pages(size))
         return kept[-1]
 
-    def full(search: Search, _: object) -> None:
-        assert search.arrays.is_compiled
+    def full(*_: object) -> None:
         assert [len(pages) for pages in kept if not pages.closed] == [64 << 20, 4 << 20]
         raise MemoryError
 
@@ -495,31 +482,13 @@ def test_memory_is_kept_until_a_search_that_memory_stops_looks_at_the_states_for
         record(search, depth)
 
     monkeypatch.setattr("ackfsm.checking.explore.search.search.map_pages", keep)
-    monkeypatch.setattr(Search, "_grow_shard", full)
+    monkeypatch.setattr(Visited, "larger_table", full)
     monkeypatch.setattr(Search, "_record_violations", look)
     network = system()
     found = explore.explore_packed(pack(network), network.events, explore.SearchOptions(compiled=True))
     assert found.stopped_by == "memory"
     assert given_back
     assert all(given_back)
-
-
-def test_a_search_that_memory_leaves_undivided_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    pace = dataclasses.replace(DEFAULT_TUNING, plain_states=0, one_shard_states=50)
-    network = system(messages=2)
-    packed = pack(network)
-    whole = explore.explore_packed(packed, network.events, explore.SearchOptions(tuning=pace))
-
-    def buffers(arrays: Arrays, shards: int, capacity: int, words: int) -> SuccessorBuffers:
-        if shards > 1:
-            raise MemoryError
-        return make_buffers(arrays, shards, capacity, words)
-
-    monkeypatch.setattr("ackfsm.checking.explore.search.search.make_buffers", buffers)
-    undivided = explore.explore_packed(packed, network.events, explore.SearchOptions(tuning=pace))
-    assert undivided.complete
-    assert (undivided.states, undivided.transitions) == (whole.states, whole.transitions)
-    assert undivided.witnesses.keys() == whole.witnesses.keys()
 
 
 def test_where_memory_ends_in_the_midst_it_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -532,9 +501,9 @@ def test_where_memory_ends_in_the_midst_it_is_said_in_one_sentence(monkeypatch: 
 
 
 def test_the_screen_says_that_memory_ended(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def full(_: Search, __: object) -> None:
+    def full(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Search, "_grow_shard", full)
+    monkeypatch.setattr(Visited, "larger_table", full)
     assert cli.main(["check", "--engine", "local"]) == 3
     assert "the search stopped at the end of this machine's memory" in capsys.readouterr().out

@@ -481,31 +481,33 @@ def test_a_search_that_is_stopped_does_not_claim_what_it_has_not_seen(limit: int
             replayed(network, finding)
 
 
-def test_a_search_of_many_states_in_several_shards_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_by_several_processors_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     configuration = shipped().configure("jms", LISTENER | {"max_delivery_attempts": 0})
     limits = Bounds(faults=frozenset({Fault.LISTENER_EXCEPTION, Fault.CONSUMER_CRASH}), max_faults=None)
     network = compose(shipped(), configuration, limits)
     one = found_in(network, shipped().liveness, ["listener_exception"])
     monkeypatch.setattr("ackfsm.checking.explore.questions.liveness_graph._FIRST_CAPACITY", 1)
     with Search(
-        pack(network), SearchOptions(every_step=True, tuning=Tuning(plain_states=1, one_shard_states=50))
+        pack(network), SearchOptions(every_step=True, workers=3, tuning=Tuning(plain_states=1, parallel_states=1))
     ) as search:
         while search.has_work():
             search.expand_batch()
-        assert len(search.shards) == 8
-        eight = find_liveness(search, network, shipped().liveness, forever=["listener_exception"])
-    for name, finding in eight.items():
-        assert (finding.kind, len(finding.steps)) == (one[name].kind, len(one[name].steps))
+        assert len(search.visited.tables) == 4
+        several = find_liveness(search, network, shipped().liveness, forever=["listener_exception"])
+    assert several == one
+    for finding in several.values():
         if finding.kind is not None:
             replayed(network, finding)
 
 
 @pytest.mark.parametrize("limit", [60, 150, 400, 3000, None])
-def test_a_search_in_several_shards_knows_only_steps_that_there_are(limit: int | None) -> None:
-    """Where a search is stopped there are states, to be expanded late, of which not every step is known."""
+def test_a_search_by_several_processors_knows_only_steps_that_there_are(limit: int | None) -> None:
+    """Where a search is stopped there are states of which not every step is known."""
     network = compose(shipped(), shipped().configure("jms", LISTENER), Bounds(faults=EVERY, max_faults=1))
-    pace = Tuning(plain_states=1, one_shard_states=20)
-    with Search(pack(network), SearchOptions(max_states=limit, every_step=True, tuning=pace)) as search:
+    options = SearchOptions(
+        max_states=limit, every_step=True, workers=2, tuning=Tuning(plain_states=1, parallel_states=1)
+    )
+    with Search(pack(network), options) as search:
         while search.has_work():
             search.expand_batch()
         graph = LivenessGraph(search, network, EVERY)

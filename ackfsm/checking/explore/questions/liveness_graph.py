@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 from ackfsm.checking.explore.search import kernel_scc
@@ -20,7 +20,6 @@ from ackfsm.checking.explore.search.kernel_scc import (
 )
 from ackfsm.checking.explore.search.layout import event_masks, machine_bits
 from ackfsm.checking.explore.search.search import Search
-from ackfsm.checking.explore.search.shards import VisitedShard
 from ackfsm.checking.network import Instance, Network, NetworkEvent
 
 _FIRST_CAPACITY = 1 << 10
@@ -59,26 +58,10 @@ class LivenessGraph:
         self._has_cycles = False
 
     def _space(self, live: list[int]) -> StateSpace:
-        shards, words, arrays = self.search.shards, self.search.layout.words, self.search.arrays
-        offset = [0, *accumulate(shard.count for shard in shards)]
-        indexes = [self._index(shard) for shard in shards]
-        table = [0, *accumulate(len(index) for index in indexes)]
-        return StateSpace(
-            len(shards),
-            arrays.of(offset),
-            arrays.of([shard.head for shard in shards]),
-            arrays.joined([shard.states[: shard.count * words] for shard in shards]),
-            arrays.of(table),
-            arrays.joined(indexes),
-            arrays.of(live),
-        )
-
-    def _index(self, shard: VisitedShard) -> Any:
-        """A hash table of the numbers of the states of ``shard``."""
-        slots = self.numbers(1 << (3 * shard.count // 2).bit_length(), EMPTY, "slots")
-        known = (self.search.system, self.search.layout, self.search.interned)
-        self.kernel.index_states(*known, shard.states, shard.count, slots)
-        return slots
+        visited, words, arrays = self.search.visited, self.search.layout.words, self.search.arrays
+        slots = self.numbers(1 << (3 * visited.count // 2).bit_length(), EMPTY, "slots")
+        self.kernel.index_states(words, visited.states, visited.count, slots)
+        return StateSpace(self.search.expanded, visited.states[: visited.count * words], slots, arrays.of(live))
 
     def numbers(self, count: int, fill: int = 0, name: str = "") -> Any:
         """So many numbers in the form of the search."""
@@ -92,22 +75,15 @@ class LivenessGraph:
         for number, machines in enumerate(questions):
             for machine in machines:
                 self._mark(machine, 1 << number, marks)
-        nearest: list[list[int]] = []
-        for shard in range(self.space.shards):
-            found = self.numbers(len(questions), EMPTY)
-            self.kernel.find_quiescent(*self.known, shard, marks, found)
-            nearest.append([int(number) for number in found])
-        return [
-            self._deadlock(machines, [found[number] for found in nearest]) for number, machines in enumerate(questions)
-        ]
+        found = self.numbers(len(questions), EMPTY)
+        self.kernel.find_quiescent(*self.known, marks, found)
+        return [self._deadlock(machines, int(found[number])) for number, machines in enumerate(questions)]
 
-    def _deadlock(self, machines: Sequence[WaitingMachine], nearest: Sequence[int]) -> LivenessViolation | None:
-        found = self._nearest(nearest)
-        if found is None:
+    def _deadlock(self, machines: Sequence[WaitingMachine], state: int) -> LivenessViolation | None:
+        if state < 0:
             return None
-        steps, state = found
         waiting = next(machine for machine in machines if self._waits(machine, state))
-        return LivenessViolation(self.network.instances[waiting[0]], steps)
+        return LivenessViolation(self.network.instances[waiting[0]], self._steps_to(state))
 
     def _waits(self, machine: WaitingMachine, state: int) -> bool:
         marks = self.numbers(len(self.search.interned.component))
@@ -121,17 +97,8 @@ class LivenessGraph:
         bits = machine_bits(self.search.packed, number)
         self.kernel.mark_waiting(self.search.system, self.search.interned, *bits, flags, bit, marks)
 
-    def _nearest(self, numbers: Sequence[int]) -> tuple[tuple[NetworkEvent, ...], int] | None:
-        """Of the states with these numbers in their shards (-1: none there) a nearest one, and the steps to it."""
-        paths = [
-            (self.search.path((0, number, shard)), int(self.space.offset[shard]) + number)
-            for shard, number in enumerate(numbers)
-            if number >= 0
-        ]
-        if not paths:
-            return None
-        steps, state = min(paths, key=lambda path: len(path[0]))
-        return tuple(self.network.events[event] for event in steps), state
+    def _steps_to(self, state: int) -> tuple[NetworkEvent, ...]:
+        return tuple(self.network.events[event] for event in self.search.path(state))
 
     # cycles
 
@@ -142,7 +109,7 @@ class LivenessGraph:
         """
         if self._cyclic is None:
             self._cyclic = self._every_state()
-            self._has_cycles = self._nearest(self._fair_components(self._cyclic)) is not None
+            self._has_cycles = self._nearest_fair(self._cyclic) >= 0
         if not self._has_cycles:
             return None
         runs = [run for machine in machines if (run := self._lasso_of(machine)) is not None]
@@ -152,25 +119,22 @@ class LivenessGraph:
         lowlink, marks = self._cyclic.copy(), self.numbers(len(self.search.interned.component))
         self._mark(machine, 1, marks)
         self.kernel.restrict(*self.known, marks, lowlink)
-        found = self._nearest(self._fair_components(lowlink))
-        if found is None:
+        state = self._nearest_fair(lowlink)
+        if state < 0:
             return None
-        steps, state = found
         cycle = tuple(self.network.events[event] for event in _FairCycle(self, lowlink, state).events())
-        return LivenessViolation(self.network.instances[machine[0]], steps, cycle)
+        return LivenessViolation(self.network.instances[machine[0]], self._steps_to(state), cycle)
 
     def _every_state(self) -> Any:
         """Lowlinks with which every state is visited that has successors."""
-        lowlink = self.numbers(int(self.space.offset[-1]), NEW, "lowlink")
-        for shard in range(self.space.shards):
-            first, end = int(self.space.offset[shard]), int(self.space.offset[shard + 1])
-            for state in range(first + int(self.space.expanded[shard]), end):
-                lowlink[state] = EXCLUDED
+        lowlink = self.numbers(self.search.found_states, NEW, "lowlink")
+        for state in range(self.space.expanded, len(lowlink)):
+            lowlink[state] = EXCLUDED
         return lowlink
 
-    def _fair_components(self, lowlink: Any) -> list[int]:
-        """Find the fair components by ``lowlink``; for each shard the lowest number of a state in one, or -1."""
-        tally, nearest = self.numbers(6), self.numbers(self.space.shards, EMPTY)
+    def _nearest_fair(self, lowlink: Any) -> int:
+        """Find the fair components by ``lowlink``; the first state in one, or -1."""
+        tally, nearest = self.numbers(6), self.numbers(1, EMPTY)
         tally[COMPONENT] = len(lowlink)
         stacks = SccStacks(
             self.numbers(FRAME * _FIRST_CAPACITY), self.numbers(_FIRST_CAPACITY), self.numbers(_FIRST_CAPACITY), tally
@@ -181,7 +145,7 @@ class LivenessGraph:
                 edges=self._more(stacks.edges),
                 component_stack=self._more(stacks.component_stack),
             )
-        return [int(number) for number in nearest]
+        return int(nearest[0])
 
     def _more(self, stack: Any) -> Any:
         return self.search.arrays.grown(stack, 2 * len(stack) + FRAME * self.search.system.events, 0)

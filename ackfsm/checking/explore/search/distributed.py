@@ -21,9 +21,6 @@ from ackfsm.checking.explore.search.search import Search
 
 States: TypeAlias = npt.NDArray[np.int64]
 
-_QUOTA = 1 << 13
-"""States that are expanded at once: after one that needs a missing successor, all are looked at in vain."""
-
 _SLOT_SEED = 3
 
 
@@ -99,31 +96,32 @@ class SuccessorWorker(Search):
 
     def load(self, states: States) -> None:
         """Take the states that are to be expanded."""
-        shard = self.shards[0]
-        shard.tally[:] = 0
+        self.visited.count = 0
         self._local_ids = found = self._deserialized(states)
         shifted = self.interned.shifted[found]
         packed = np.zeros((len(states), self.layout.words), dtype=np.int64)
         for c, word in enumerate(self.layout.word):
             packed[:, word] += shifted[:, c]
-        shard.states, shard.parent = packed.ravel(), np.zeros(len(states), dtype=np.uint32)
-        shard.parent_event = np.full(len(states), self.system.events, dtype=np.uint16)
-        shard.tally[:] = (0, len(states), 0)
+        visited = self.visited
+        visited.states, visited.parent = packed.ravel(), np.zeros(len(states), dtype=np.uint32)
+        visited.parent_event = np.full(len(states), self.system.events, dtype=np.uint16)
+        visited.count = self._end = len(states)
+        self.expanded = self.transitions = 0
 
     def successors(self) -> Iterator[tuple[States, States]]:
         """The successors of the loaded states, some of them repeatedly, each with the index of its parent.
 
         Afterwards :attr:`transitions` is the number of transitions from them.
         """
-        shard = self.shards[0]
-        while shard.expanded < shard.count:
-            self._expand((0, min(shard.count, shard.head + _QUOTA)))
+        while self.expanded < self.found_states:
+            _, self.expanded = self._expand_lanes()
+            self.transitions += int(self.buffers.degree[: self.buffers.count[0]].sum())
             count = int(self.buffers.fill[0])
             into = np.empty(count * self.words, dtype=np.int64)
             compiled.serialize(self.system, self.layout, self.interned, self.buffers.states, count, into)
             yield into.reshape(count, self.words), self.buffers.parents[:count].astype(np.int64)
-            self.buffers.fill[0] = 0
-            self._fill_missing_successors()
+            if self._is_short:
+                self._grow_local_states()
 
     def anomalies_among(self, among: int) -> Iterator[tuple[int, States]]:
         """The anomalies, of those whose bits are in ``among``, that loaded states show, with the first such state."""

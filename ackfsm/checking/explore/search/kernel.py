@@ -6,10 +6,11 @@ refuse, and their successors.  An event is enabled where the masks of all compon
 few ANDs and one look-up for each component that the event moves.  The tables are asked once for each local state and
 event, and only for events that do happen, so every interned local state is part of some reachable state.
 
-A state is the numbers of its local states, packed into words of 63 bits.  Its key is its Zobrist hash: the exclusive or
-of a random number for each local state, so the key of a successor is that of the state with two numbers exchanged.
-States belong to *shards* by their keys: :func:`expand` puts the successors of one shard into a buffer for each shard,
-and :func:`insert_visited` takes the buffers of one shard.  Calls for different shards write to different memory.
+A state is the numbers of its local states, packed into words of 63 bits.  The states stand in one queue, in the order
+of a search with one processor, however many there are: :func:`expand` puts the successors of one part of the queue
+into the buffer of a *lane*; :func:`insert_visited` looks up those of one *shard* of the hash table, by their hashes, in
+the order of lanes; :func:`append_new` appends the new ones of one lane.  Calls for different lanes and for different
+shards write to different memory.
 
 All functions mean the same to Python, on lists, and to Numba, on arrays: every number stays below 2**63, intermediate
 ones too (compiled code assumes that no product overflows).
@@ -26,14 +27,9 @@ __all__ = [
     "BASE",
     "EMPTY",
     "EVENT_OF_PAIR",
-    "EXPANDED",
-    "FOUND",
     "HEAD",
-    "KEY",
     "MASK_BITS",
-    "REQUESTED",
     "SHARD_SHIFT",
-    "TRANSITIONS",
     "UNKNOWN",
     "WORD_BITS",
     "EncodedSystem",
@@ -42,9 +38,12 @@ __all__ = [
     "Scratch",
     "SuccessorBuffers",
     "add_local_state",
+    "append_new",
+    "count_in_shards",
     "expand",
-    "fill_missing_successors",
+    "expand_waiting",
     "hash_mix",
+    "hash_of_state",
     "insert_visited",
     "intern",
     "is_full",
@@ -53,8 +52,6 @@ __all__ = [
     "relayout_deltas",
     "repack",
     "scan_unexpanded",
-    "shard_of_states",
-    "zobrist",
 ]
 
 WORD_BITS = 63
@@ -65,21 +62,18 @@ MASK_BITS = 62
 
 EMPTY = -1
 
-UNKNOWN, REQUESTED = -1, -2
-"""In place of a successor: not needed yet, and requested."""
+UNKNOWN = -1
+"""In place of a successor that was not needed yet."""
 
-KEY, BASE, ALWAYS, HEAD = 0, 1, 2, 3
+BASE, ALWAYS, HEAD = 0, 1, 2
 """Offsets in the head of a local state, and where its mask begins."""
 
 SHARD_SHIFT = 48
-"""The shard of a state is in the bits of its key from this one on."""
+"""The shard of a state is in the bits of its hash from this one on."""
 
 PAIR_BITS = 16
 EVENT_OF_PAIR = (1 << PAIR_BITS) - 1
 """Bits for an event in a pair, and their mask."""
-
-EXPANDED, FOUND, TRANSITIONS = 0, 1, 2
-"""Offsets in the tally of a shard: states expanded, states found, transitions."""
 
 
 class EncodedSystem(NamedTuple):
@@ -139,12 +133,12 @@ class LocalStates(NamedTuple):
 
     ``machines`` has the states of their machines, packed; ``number`` counts them within their component, and
     ``id_of[c * most + number]`` leads back; ``shifted`` is the number where it stands in a state.  The head of a local
-    state is its key, its ``BASE``, the anomalies that it always shows, and from ``HEAD`` on the mask of the events
-    that it does not refuse.  ``at_rest`` are the anomalies that it shows if the state is quiescent.
+    state is its ``BASE``, the anomalies that it always shows, and from ``HEAD`` on the mask of the events that it does
+    not refuse.  ``at_rest`` are the anomalies that it shows if the state is quiescent.
 
     For an event that moves ``mover[i]``, ``after[base + nth]`` is the id of the successor; that ``nth`` is
-    ``nth[id * widest + ordinal[i]]``.  From ``(base + nth) * (words + 1)`` on ``delta`` has the exclusive or of both
-    keys, ``UNKNOWN`` if there is no successor yet, and what is added to each word of the state.  ``count`` has the
+    ``nth[id * widest + ordinal[i]]``.  From ``(base + nth) * (words + 1)`` on ``delta`` has ``UNKNOWN``
+    if there is no successor yet, else 0, and what is added to each word of the state.  ``count`` has the
     number of local states of each component, then of all, and last the used length of ``after``.  ``slots`` is the
     hash table of ids.
     """
@@ -174,39 +168,56 @@ class Layout(NamedTuple):
 
 
 class SuccessorBuffers(NamedTuple):
-    """Successors from each of ``shards`` for each: ``capacity`` for a pair of shards, ``fill`` of it used."""
+    """Successors found in each lane: ``capacity`` for a lane, ``fill`` of it used.
+
+    Of each successor: its ``states`` words, its ``hashes``, its ``parents`` state and ``parent_event``, and whether it
+    is ``fresh``, that is new.  They stand in the order of a search with one processor in the pieces
+    ``first[k] <= entry < end[k]``, ``lane * pieces <= k < lane * pieces + count[lane]``; ``degree[k]`` has the
+    transitions from the states of a piece.  A piece with a state ``waiting[k] >= 0`` is that of a state with a
+    successor that is not known yet; ``late`` has their number.  For shard ``s`` of the hash table,
+    ``of_shard[lane * shards + s]`` has the number of successors, ``new[lane * shards + s]`` that of new ones.
+    """
 
     shards: int
     capacity: int
+    pieces: int
     states: Any
-    keys: Any
+    hashes: Any
     parents: Any
     parent_event: Any
+    fresh: Any
     fill: Any
+    first: Any
+    end: Any
+    degree: Any
+    waiting: Any
+    count: Any
+    late: Any
+    of_shard: Any
+    new: Any
 
 
 class Scratch(NamedTuple):
     """Memory to expand a block of states in.
 
     Of each state: its number in ``state``; in ``head``, ``base`` and ``nth`` where its local states begin in ``head``,
-    ``delta`` and ``nth`` of :class:`LocalStates`; its ``key``; in ``bits`` the anomalies that it shows; in ``enabled``
-    the mask of enabled events, ``degree`` how many; and whether it is ``deferred`` since a successor is missing.
-    ``pair`` has a state's position in the block and an event, ``after`` and ``child`` the key and the state to which
-    that leads.  ``order`` has the pairs by how many components they move, ``fill`` where those that move as many end.
-    ``machines`` has one local state.
+    ``delta`` and ``nth`` of :class:`LocalStates`; in ``bits`` the anomalies that it shows; in ``enabled`` the mask of
+    enabled events, ``degree`` how many; whether it is ``deferred`` since a successor is missing; and the ``piece`` in
+    which it waits.  ``pair`` has a state's position in the block and an event, ``child`` the state to which that leads.
+    ``order`` has the pairs by how many components they move, ``fill`` where those that move as many end.  ``machines``
+    has one local state.
     """
 
     state: Any
     head: Any
     base: Any
     nth: Any
-    key: Any
     bits: Any
     enabled: Any
     deferred: Any
     degree: Any
+    piece: Any
     pair: Any
-    after: Any
     child: Any
     order: Any
     fill: Any
@@ -219,22 +230,6 @@ def hash_mix(key: int, number: int) -> int:
         key = ((key ^ part) * 0x2C1B3C6D + 0x297A2D39) & 0x7FFFFFFF
         key = key ^ (key >> 15)
     return key
-
-
-def fill_missing_successors(
-    system: EncodedSystem, layout: Layout, interned: LocalStates, requested: Any, machines: Any
-) -> bool:
-    """Compute the ``requested`` successors; new local states are interned.
-
-    ``requested`` has how many there are, then local state and mover of each.  False, and the rest stays, if memory may
-    not suffice for one more local state.  ``machines`` is scratch for one local state.
-    """
-    while requested[0] > 0:
-        last = 2 * requested[0]
-        if not local_successor(system, layout, interned, requested[last - 1], requested[last], machines):
-            return False
-        requested[0] -= 1
-    return True
 
 
 def local_successor(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
@@ -251,14 +246,14 @@ def local_successor(  # noqa: PLR0913, PLR0917 - a compiled function gets all ar
         machines[system.word[p]] += (system.table[system.offset[p] + here] - here) << system.shift[p]
     at = interned.head[local_id * system.head + BASE] + interned.nth[local_id * system.widest + system.ordinal[i]]
     interned.after[at] = intern(system, layout, interned, component, machines)
-    write_delta(system, layout, interned, local_id, at)
+    write_delta(layout, interned, local_id, at)
     return True
 
 
-def write_delta(system: EncodedSystem, layout: Layout, interned: LocalStates, local_id: int, at: int) -> None:
+def write_delta(layout: Layout, interned: LocalStates, local_id: int, at: int) -> None:
     """Write the numbers that are added to a state for the step from ``local_id`` to the successor ``after[at]``."""
     new, delta = interned.after[at], at * (layout.words + 1)
-    interned.delta[delta] = interned.head[new * system.head + KEY] ^ interned.head[local_id * system.head + KEY]
+    interned.delta[delta] = 0
     for w in range(layout.words):
         interned.delta[1 + delta + w] = 0
     interned.delta[1 + delta + layout.word[interned.component[local_id]]] = (
@@ -302,7 +297,7 @@ def intern(system: EncodedSystem, layout: Layout, interned: LocalStates, compone
 
 
 def add_local_state(system: EncodedSystem, layout: Layout, interned: LocalStates, new: int) -> None:
-    """Number the local state ``new``, the last one, and write its key, the events that it refuses and its anomalies."""
+    """Number the local state ``new``, the last one, and write the events that it refuses and its anomalies."""
     words, component = system.local_words, interned.component[new]
     number, base, head = interned.count[component], interned.count[system.components + 1], new * system.head
     interned.count[component] = number + 1
@@ -310,11 +305,6 @@ def add_local_state(system: EncodedSystem, layout: Layout, interned: LocalStates
     interned.number[new] = number
     interned.id_of[component * interned.most + number] = new
     interned.shifted[new] = number << layout.shift[component]
-    high, low = hash_mix(1, component), hash_mix(2, component)
-    for w in range(words):
-        word = interned.machines[new * words + w]
-        high, low = hash_mix(high, word), hash_mix(low, word)
-    interned.head[head + KEY] = high << 31 | low
     interned.head[head + BASE] = base
     for j in range(system.observed[component], system.observed[component + 1]):
         word = interned.machines[new * words + system.observer_word[j]]
@@ -359,72 +349,111 @@ def expand(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     interned: LocalStates,
     buffers: SuccessorBuffers,
     scratch: Scratch,
-    shard: int,
+    lane: int,
     states: Any,
     parent_event: Any,
-    tally: Any,
+    begin: int,
     stop: int,
+    alone: bool,  # noqa: FBT001 - as all else
     violations: Any,
-    requested: Any,
-    deferred: Any,
-) -> None:
-    """Put the successors of the states of a ``shard`` up to ``stop`` into its buffers, as far as they have room.
+) -> int:
+    """Put the successors of the states from ``begin`` to ``stop`` into a lane; the first state that had no room.
 
     A block of states at a time is looked up, its enabled events are listed, and successors are computed in groups of
-    one kind each, so that neither memory nor branches are waited for.  With one shard a missing successor is computed
-    at once; if memory does not suffice for it, it is ``requested``, and the block and all after it are left.  With
-    several, which share their local states, every missing successor is requested; the state goes to the list
-    ``deferred`` (how many, then which), which comes first the next time.
+    one kind each, so that neither memory nor branches are waited for.  If no other lane is at work, the lane being
+    ``alone``, a missing successor is computed at once; if memory may not suffice for it, the block and all after it are
+    left.  Else the lanes share their local states, and the state waits for :func:`expand_waiting`.
 
     ``parent_event`` has the event by which each state was found; events in the sleep set after it are counted, not
     taken.  ``violations[a]`` becomes the first state that shows the anomaly ``a``, unless it has one already.
     """
-    ordered = buffers.shards == 1
-    head, waiting, taken = tally[EXPANDED], deferred[0], 0
-    deferred[0] = 0
-    full = False
-    while not full and (taken < waiting or head < stop):
-        most, room = len(scratch.state), len(deferred) - 1 - deferred[0] - (waiting - taken)
-        for buffer in range(shard * buffers.shards, (shard + 1) * buffers.shards):
-            most = min(most, (buffers.capacity - buffers.fill[buffer]) // max(1, system.events))
-        size = 0
-        while size < most and taken < waiting:
-            taken += 1
-            scratch.state[size] = deferred[taken]
-            size += 1
-        while size < most and head < stop and room > 0:
-            scratch.state[size] = head
-            head += 1
-            size += 1
-            room -= 1
+    while begin < stop:
+        room = buffers.capacity - buffers.fill[lane] - buffers.late[lane] * system.events
+        size = min(len(scratch.state), stop - begin, room // max(1, system.events))
+        if size <= 0:
+            break
+        for n in range(size):
+            scratch.state[n] = begin + n
         look_up_block(system, layout, interned, scratch, states, size)
         pairs = enumerate_enabled(system, interned, scratch, parent_event, size, violations)
-        complete = compute_successors(system, layout, interned, scratch, states, requested, buffers.shards)
-        full = size == 0 or (ordered and not complete)
-        if ordered and not complete:
-            head = scratch.state[0]
-        else:
-            emit(layout, buffers, scratch, shard, pairs)
-            for n in range(size):
-                if scratch.deferred[n]:
-                    deferred[0] += 1
-                    deferred[deferred[0]] = scratch.state[n]
-                else:
-                    tally[TRANSITIONS] += scratch.degree[n]
-    tally[EXPANDED] = head
-    while taken < waiting:
-        taken += 1
-        deferred[0] += 1
-        deferred[deferred[0]] = deferred[taken]
+        complete = compute_successors(system, layout, interned, scratch, states, alone)
+        if alone and not complete:
+            break
+        pair = 0
+        for n in range(size):
+            entry = buffers.fill[lane]
+            if scratch.deferred[n]:
+                add_piece(buffers, lane, entry, entry, scratch.state[n])
+                buffers.late[lane] += 1
+                while pair < pairs and scratch.pair[pair] >> PAIR_BITS == n:
+                    pair += 1
+            else:
+                pair = emit(layout, buffers, scratch, lane, n, pair, pairs)
+                last = lane * buffers.pieces + buffers.count[lane] - 1
+                if buffers.count[lane] == 0 or buffers.waiting[last] >= 0:
+                    last = add_piece(buffers, lane, entry, entry, EMPTY)
+                buffers.end[last] = buffers.fill[lane]
+                buffers.degree[last] += scratch.degree[n]
+        begin += size
+    return begin
+
+
+def add_piece(buffers: SuccessorBuffers, lane: int, first: int, end: int, waiting: int) -> int:
+    """Append a piece to those of a lane; where it is."""
+    piece = lane * buffers.pieces + buffers.count[lane]
+    buffers.count[lane] += 1
+    buffers.first[piece], buffers.end[piece] = first, end
+    buffers.degree[piece], buffers.waiting[piece] = 0, waiting
+    return int(piece)
+
+
+def expand_waiting(  # noqa: PLR0913, PLR0917 - as expand
+    system: EncodedSystem,
+    layout: Layout,
+    interned: LocalStates,
+    buffers: SuccessorBuffers,
+    scratch: Scratch,
+    lane: int,
+    states: Any,
+    parent_event: Any,
+    violations: Any,
+) -> int:
+    """Put the successors of the states that wait in a lane into their pieces, with no other lane at work.
+
+    If memory may not suffice for a successor, the lane ends before the state that needs it, which is returned; else
+    ``EMPTY``.
+    """
+    piece, end = lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane]
+    while buffers.late[lane] > 0:
+        size = 0
+        while piece < end and size < len(scratch.state):
+            if buffers.waiting[piece] >= 0:
+                scratch.state[size], scratch.piece[size] = buffers.waiting[piece], piece
+                size += 1
+            piece += 1
+        look_up_block(system, layout, interned, scratch, states, size)
+        pairs = enumerate_enabled(system, interned, scratch, parent_event, size, violations)
+        if not compute_successors(system, layout, interned, scratch, states, True):  # noqa: FBT003 - alone
+            buffers.count[lane] = scratch.piece[0] - lane * buffers.pieces
+            return int(scratch.state[0])
+        pair = 0
+        for n in range(size):
+            here = scratch.piece[n]
+            buffers.first[here] = buffers.fill[lane]
+            pair = emit(layout, buffers, scratch, lane, n, pair, pairs)
+            buffers.end[here], buffers.degree[here] = buffers.fill[lane], scratch.degree[n]
+            buffers.waiting[here] = EMPTY
+        buffers.late[lane] -= size
+    return EMPTY
 
 
 def look_up_block(  # noqa: PLR0913, PLR0917 - as the others
     system: EncodedSystem, layout: Layout, interned: LocalStates, scratch: Scratch, states: Any, size: int
 ) -> None:
-    """Look up the local states of the states of a block, and combine their masks, keys and anomalies."""
+    """Look up the local states of the states of a block, and combine their masks and anomalies."""
     components, masks, stride = system.components, system.masks, layout.words + 1
     for n in range(size):
-        base, key, bits, first = scratch.state[n] * layout.words, 0, 0, n * components
+        base, bits, first = scratch.state[n] * layout.words, 0, n * components
         for m in range(masks):
             scratch.enabled[n * masks + m] = system.everything[m]
         for c in range(components):
@@ -434,11 +463,9 @@ def look_up_block(  # noqa: PLR0913, PLR0917 - as the others
             head = local_id * system.head
             scratch.head[first + c] = head
             scratch.base[first + c] = interned.head[head + BASE] * stride
-            key ^= interned.head[head + KEY]
             bits |= interned.head[head + ALWAYS]
             for m in range(masks):
                 scratch.enabled[n * masks + m] &= interned.head[head + HEAD + m]
-        scratch.key[n] = key
         scratch.bits[n] = bits
 
 
@@ -499,8 +526,7 @@ def compute_successors(  # noqa: PLR0913, PLR0917 - as the others
     interned: LocalStates,
     scratch: Scratch,
     states: Any,
-    requested: Any,
-    shards: int,
+    alone: bool,  # noqa: FBT001 - as the others
 ) -> bool:
     """Compute the successors of a block, kind by kind; whether all of them are known."""
     words, components, stride, complete = layout.words, system.components, layout.words + 1, True
@@ -510,21 +536,18 @@ def compute_successors(  # noqa: PLR0913, PLR0917 - as the others
             q = scratch.order[rank]
             n = scratch.pair[q] >> PAIR_BITS
             begin = system.moves[scratch.pair[q] & EVENT_OF_PAIR]
-            first, after, known, word = n * components, scratch.key[n], 0, states[scratch.state[n] * words]
+            first, known, word = n * components, 0, states[scratch.state[n] * words]
             for i in range(begin, begin + size):
                 moving = first + system.mover[i]
                 at = scratch.base[moving] + interned.nth[scratch.nth[moving] + system.ordinal[i]] * stride
-                after ^= interned.delta[at]
                 known |= interned.delta[at]
                 word += interned.delta[at + 1]
             if known < 0:
-                if shards == 1 and resolve_inline(system, layout, interned, scratch, first, begin, begin + size):
+                if alone and resolve_inline(system, layout, interned, scratch, first, begin, begin + size):
                     continue
-                request_successors(system, layout, interned, scratch, first, begin, begin + size, requested)
                 scratch.deferred[n] = 1
                 complete = False
             rank += 1
-            scratch.after[q] = after
             scratch.child[q * words] = word
             for w in range(1, words):
                 word = states[scratch.state[n] * words + w]
@@ -549,42 +572,25 @@ def resolve_inline(  # noqa: PLR0913, PLR0917 - as the others
     return True
 
 
-def request_successors(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem,
-    layout: Layout,
-    interned: LocalStates,
-    scratch: Scratch,
-    first: int,
-    begin: int,
-    end: int,
-    requested: Any,
-) -> None:
-    """Request where an event leads the local states from ``first``; what finds no room is requested the next time."""
-    for i in range(begin, end):
-        moving = first + system.mover[i]
-        at = scratch.base[moving] // (layout.words + 1) + interned.nth[scratch.nth[moving] + system.ordinal[i]]
-        if interned.after[at] == UNKNOWN and 2 * requested[0] + 2 < len(requested):
-            interned.after[at] = REQUESTED
-            requested[0] += 1
-            requested[2 * requested[0] - 1] = scratch.head[moving] // system.head
-            requested[2 * requested[0]] = i
-
-
-def emit(layout: Layout, buffers: SuccessorBuffers, scratch: Scratch, shard: int, pairs: int) -> None:
-    """Append the successors of a block to the buffers of ``shard``, except successors of deferred states."""
+def emit(  # noqa: PLR0913, PLR0917 - as the others
+    layout: Layout, buffers: SuccessorBuffers, scratch: Scratch, lane: int, n: int, pair: int, pairs: int
+) -> int:
+    """Append the successors of the state ``n`` of a block to a lane; the first of the ``pairs`` after its own."""
     words, shards = layout.words, buffers.shards
-    for q in range(pairs):
-        n = scratch.pair[q] >> PAIR_BITS
-        if scratch.deferred[n]:
-            continue
-        buffer = shard * shards + ((scratch.after[q] >> SHARD_SHIFT) & (shards - 1))
-        put = buffer * buffers.capacity + buffers.fill[buffer]
-        buffers.fill[buffer] += 1
-        buffers.keys[put] = scratch.after[q]
-        buffers.parents[put] = scratch.state[n] * shards + shard
-        buffers.parent_event[put] = scratch.pair[q] & EVENT_OF_PAIR
+    entry, state = buffers.fill[lane], scratch.state[n]
+    put = lane * buffers.capacity + entry
+    while pair < pairs and scratch.pair[pair] >> PAIR_BITS == n:
+        mixed = hash_of_state(scratch.child, pair * words, words)
+        buffers.of_shard[lane * shards + ((mixed >> SHARD_SHIFT) & (shards - 1))] += 1
+        buffers.hashes[put] = mixed
+        buffers.parents[put] = state
+        buffers.parent_event[put] = scratch.pair[pair] & EVENT_OF_PAIR
         for w in range(words):
-            buffers.states[put * words + w] = scratch.child[q * words + w]
+            buffers.states[put * words + w] = scratch.child[pair * words + w]
+        put += 1
+        pair += 1
+    buffers.fill[lane] = put - lane * buffers.capacity
+    return pair
 
 
 def popcount(bits: int) -> int:
@@ -625,68 +631,98 @@ def scan_unexpanded(  # noqa: PLR0913, PLR0917 - as the others
         first_of(bits, state, violations)
 
 
-def insert_visited(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
-    layout: Layout,
-    buffers: SuccessorBuffers,
-    shard: int,
-    states: Any,
-    parent: Any,
-    parent_event: Any,
-    slots: Any,
-    tally: Any,
-    ahead: int,
+def insert_visited(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a whole
+    words: int, buffers: SuccessorBuffers, lanes: int, shard: int, slots: Any, mine: Any
 ) -> int:
-    """Move the buffers of ``shard`` to its states: a state that was not visited becomes its next one.
+    """Insert the successors of one shard into its hash table, and note which of them are new.
 
-    There must be memory for all of it.  State ``k`` is ``states[k * words : (k + 1) * words]``; ``slots`` is an open
-    hash table of states, ``EMPTY`` where there is none.  So many slots ``ahead`` are read before they are needed, since
-    memory is slower than the processor.
+    ``slots`` is an open hash table of states, ``EMPTY`` where there is none, with room for all.  As many of its slots
+    as ``mine`` is long are read before they are needed, since memory is slower than the processor.
     """
-    words, tail, most, touched = layout.words, tally[FOUND], len(slots) // layout.words - 1, 0
-    for origin in range(buffers.shards):
-        buffer = origin * buffers.shards + shard
-        begin = buffer * buffers.capacity
-        end = begin + buffers.fill[buffer]
-        buffers.fill[buffer] = 0
-        for place in range(begin, end):
-            if ahead and (place - begin) % ahead == 0:
-                for soon in range(place, min(place + ahead, end)):
-                    touched ^= slots[(buffers.keys[soon] & most) * words]
-            slot = buffers.keys[place] & most
-            while slots[slot * words] >= 0:
-                differs = 0
-                for w in range(words):
-                    differs |= slots[slot * words + w] ^ buffers.states[place * words + w]
-                if differs == 0:
-                    break
-                slot = (slot + 1) & most
-            if slots[slot * words] < 0:
-                parent[tail] = buffers.parents[place]
-                parent_event[tail] = buffers.parent_event[place]
-                for w in range(words):
-                    slots[slot * words + w] = buffers.states[place * words + w]
-                    states[tail * words + w] = buffers.states[place * words + w]
-                tail += 1
-    tally[FOUND] = tail
+    others, most, touched = buffers.shards - 1, len(slots) // words - 1, 0
+    for lane in range(lanes):
+        new, offset = 0, lane * buffers.capacity
+        for piece in range(lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane]):
+            begin, end = offset + buffers.first[piece], offset + buffers.end[piece]
+            while begin < end:
+                size, stop = 0, min(begin + len(mine), end)
+                for place in range(begin, stop):
+                    mine[size] = place
+                    size += 1 if (buffers.hashes[place] >> SHARD_SHIFT) & others == shard else 0
+                for n in range(size):
+                    touched ^= slots[(buffers.hashes[mine[n]] & most) * words]
+                for n in range(size):
+                    place = mine[n]
+                    slot = buffers.hashes[place] & most
+                    while slots[slot * words] >= 0:
+                        differs = 0
+                        for w in range(words):
+                            differs |= slots[slot * words + w] ^ buffers.states[place * words + w]
+                        if differs == 0:
+                            break
+                        slot = (slot + 1) & most
+                    buffers.fresh[place] = 0
+                    if slots[slot * words] < 0:
+                        buffers.fresh[place] = 1
+                        new += 1
+                        for w in range(words):
+                            slots[slot * words + w] = buffers.states[place * words + w]
+                begin = stop
+        buffers.new[lane * buffers.shards + shard] = new
     return touched
 
 
-def zobrist(system: EncodedSystem, layout: Layout, interned: LocalStates, states: Any, state: int) -> int:
-    """The key of a state."""
-    key = 0
-    for c in range(system.components):
-        number = (states[state * layout.words + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
-        key ^= interned.head[interned.id_of[c * interned.most + number] * system.head + KEY]
-    return key
+def append_new(  # noqa: PLR0913, PLR0917 - as the others
+    words: int, buffers: SuccessorBuffers, lane: int, tail: int, states: Any, parent: Any, parent_event: Any
+) -> int:
+    """Append the new successors of a lane to the states, which are so many before; the transitions of the lane.
+
+    There must be memory for all of them.  State ``k`` is ``states[k * words : (k + 1) * words]``.
+    """
+    offset, transitions = lane * buffers.capacity, 0
+    for piece in range(lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane]):
+        transitions += buffers.degree[piece]
+        for place in range(offset + buffers.first[piece], offset + buffers.end[piece]):
+            if buffers.fresh[place]:
+                parent[tail] = buffers.parents[place]
+                parent_event[tail] = buffers.parent_event[place]
+                for w in range(words):
+                    states[tail * words + w] = buffers.states[place * words + w]
+                tail += 1
+    return int(transitions)
+
+
+def hash_of_state(states: Any, at: int, words: int) -> int:
+    """The place of a state, the ``words`` from ``at`` on, in a hash table, by its lowest bits."""
+    mixed = 0
+    for w in range(at, at + words):
+        word = states[w] ^ mixed
+        mixed = ((word & 0x7FFFFFFF) * 0x5BD1E995) ^ ((word >> 31) * 0x2C1B3C6D)
+        mixed ^= mixed >> 32
+    return mixed
+
+
+def count_in_shards(words: int, states: Any, count: int, shards: int, into: Any) -> None:
+    """Add to ``into`` how many of the first ``count`` of ``states`` are of each shard."""
+    for state in range(count):
+        into[(hash_of_state(states, state * words, words) >> SHARD_SHIFT) & (shards - 1)] += 1
 
 
 def rehash_visited(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem, layout: Layout, interned: LocalStates, states: Any, count: int, slots: Any
+    words: int, states: Any, count: int, shards: int, shard: int, slots: Any
 ) -> None:
-    """Insert the first ``count`` states into the empty hash table ``slots``."""
-    words, most = layout.words, len(slots) // layout.words - 1
+    """Insert those of the first ``count`` of ``states`` that are of one shard into its empty hash table.
+
+    Some of the states may be ``EMPTY``.
+    """
+    most = len(slots) // words - 1
     for state in range(count):
-        slot = zobrist(system, layout, interned, states, state) & most
+        if states[state * words] < 0:
+            continue
+        mixed = hash_of_state(states, state * words, words)
+        if (mixed >> SHARD_SHIFT) & (shards - 1) != shard:
+            continue
+        slot = mixed & most
         while slots[slot * words] >= 0:
             slot = (slot + 1) & most
         for w in range(words):
@@ -712,13 +748,4 @@ def relayout_deltas(system: EncodedSystem, layout: Layout, interned: LocalStates
         end = interned.count[system.components + 1] if last else interned.head[(local_id + 1) * system.head + BASE]
         for at in range(interned.head[local_id * system.head + BASE], end):
             if interned.after[at] >= 0:
-                write_delta(system, layout, interned, local_id, at)
-
-
-def shard_of_states(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem, layout: Layout, interned: LocalStates, states: Any, count: int, shards: int, owner: Any
-) -> None:
-    """Write the shard of each of the first ``count`` states of the only shard into ``owner``."""
-    for state in range(count):
-        key = zobrist(system, layout, interned, states, state)
-        owner[state] = (key >> SHARD_SHIFT) & (shards - 1)
+                write_delta(layout, interned, local_id, at)

@@ -17,12 +17,11 @@ from typing import Any, NamedTuple
 from ackfsm.checking.explore.search.kernel import (
     BASE,
     HEAD,
-    KEY,
     MASK_BITS,
     EncodedSystem,
     Layout,
     LocalStates,
-    zobrist,
+    hash_of_state,
 )
 
 __all__ = [
@@ -60,18 +59,13 @@ the number of the next fair component."""
 
 
 class StateSpace(NamedTuple):
-    """The states that a search has found, shard after shard.
+    """The ``states`` that a search has found, of which the first ``expanded`` have successors.
 
-    State ``number`` of a shard is ``offset[shard] + number`` here; the first ``expanded[shard]`` of a shard have
-    successors.  Its hash table of the numbers of states is ``slots[table[shard] : table[shard + 1]]``.  ``live`` is the
-    mask of the events of the graph.
+    ``slots`` is the hash table of their numbers, ``live`` the mask of the events of the graph.
     """
 
-    shards: int
-    offset: Any
-    expanded: Any
+    expanded: int
     states: Any
-    table: Any
     slots: Any
     live: Any
 
@@ -109,12 +103,10 @@ def look_up_state(  # noqa: PLR0913, PLR0917 - a compiled function gets all arra
         scratch.here[c] = interned.id_of[c * interned.most + number]
 
 
-def index_states(  # noqa: PLR0913, PLR0917 - as look_up_state
-    system: EncodedSystem, layout: Layout, interned: LocalStates, states: Any, count: int, slots: Any
-) -> None:
+def index_states(words: int, states: Any, count: int, slots: Any) -> None:
     """Insert the numbers of the first ``count`` states into the empty hash table ``slots``."""
     for state in range(count):
-        slot = zobrist(system, layout, interned, states, state) & (len(slots) - 1)
+        slot = hash_of_state(states, state * words, words) & (len(slots) - 1)
         while slots[slot] >= 0:
             slot = (slot + 1) & (len(slots) - 1)
         slots[slot] = state
@@ -129,9 +121,7 @@ def live_successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as
     """
     words, masks, base = layout.words, system.masks, state * layout.words
     look_up_state(system, layout, interned, space, scratch, state)
-    key, count = 0, 0
-    for c in range(system.components):
-        key ^= interned.head[scratch.here[c] * system.head + KEY]
+    most, count = len(space.slots) - 1, 0
     for m in range(masks):
         enabled = space.live[m]
         for c in range(system.components):
@@ -140,7 +130,7 @@ def live_successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as
             low = enabled & -enabled
             enabled ^= low
             event = m * MASK_BITS + system.lowest_bit[low % 67]
-            after, known = key, 0
+            known = 0
             for w in range(words):
                 scratch.child[w] = space.states[base + w]
             for i in range(system.moves[event], system.moves[event + 1]):
@@ -150,14 +140,11 @@ def live_successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as
                 for w in range(words):
                     scratch.child[w] += interned.delta[1 + step + w]
                 known |= interned.delta[step]
-                after ^= interned.delta[step]
             if known < 0:
                 continue
-            shard = (after >> 48) & (space.shards - 1)
-            first, most = space.table[shard], space.table[shard + 1] - space.table[shard] - 1
-            slot = after & most
-            while space.slots[first + slot] >= 0:
-                there = space.offset[shard] + space.slots[first + slot]
+            slot = hash_of_state(scratch.child, 0, words) & most
+            while space.slots[slot] >= 0:
+                there = space.slots[slot]
                 same = True
                 for w in range(words):
                     if space.states[there * words + w] != scratch.child[w]:
@@ -196,13 +183,12 @@ def find_quiescent(  # noqa: PLR0913, PLR0917 - as the others
     interned: LocalStates,
     space: StateSpace,
     scratch: StateScratch,
-    shard: int,
     waiting: Any,
     first_quiescent: Any,
 ) -> None:
-    """``first_quiescent[b]`` becomes the first quiescent state of ``shard`` with bit ``b`` in its ``waiting`` bits."""
-    for number in range(space.expanded[shard]):
-        look_up_state(system, layout, interned, space, scratch, space.offset[shard] + number)
+    """``first_quiescent[b]`` becomes the first quiescent state with bit ``b`` in its ``waiting`` bits."""
+    for number in range(space.expanded):
+        look_up_state(system, layout, interned, space, scratch, number)
         bits = 0
         for c in range(system.components):
             bits |= waiting[scratch.here[c]]
@@ -251,8 +237,8 @@ def find_fair_components(  # noqa: PLR0913, PLR0917 - as the others
 ) -> bool:
     """Find the fair components of the states that are ``NEW``: each gets a number, all else is ``EXCLUDED``.
 
-    ``nearest[shard]`` becomes the lowest number of a state of that shard in a fair component.  False, and the call is
-    to be repeated, where the stacks may have no room for one more frame.
+    ``nearest[0]`` becomes the lowest number of a state in a fair component.  False, and the call is to be repeated,
+    where the stacks may have no room for one more frame.
     """
     tally = stacks.tally
     while True:
@@ -340,12 +326,8 @@ def close_component(  # noqa: PLR0913, PLR0917 - as the others
     if goes_round and is_fair(system, layout, interned, space, scratch, lowlink, stacks, low, end):
         tally[COMPONENT] -= 1
         for i in range(low, end):
-            shard = 0
-            while stacks.component_stack[i] >= space.offset[shard + 1]:
-                shard += 1
-            number = stacks.component_stack[i] - space.offset[shard]
-            if nearest[shard] < 0 or number < nearest[shard]:
-                nearest[shard] = number
+            if nearest[0] < 0 or stacks.component_stack[i] < nearest[0]:
+                nearest[0] = stacks.component_stack[i]
     else:
         for i in range(low, end):
             lowlink[stacks.component_stack[i]] = EXCLUDED

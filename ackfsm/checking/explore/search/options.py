@@ -38,27 +38,22 @@ class Tuning:
     Attributes:
         plain_states: up to so many states plain Python is done before compiled code would be loaded
             (docs/decisions/search.md); ``None``: compiled code is never used.
-        one_shard_states: so many states are searched in one shard; more are worth dividing, whatever the number of
-            processors.
-        shards: into how many shards they are divided, a power of two: the processors that a search can use; the same
-            everywhere, so that the same is found everywhere.
-        plain_chunk: states of a shard that are expanded, in plain Python, before their successors are inserted.
-        chunk: the same in compiled code.
+        parallel_states: of so many states a level is divided among processors.
+        most_workers: so many processors a search uses at most.
+        plain_chunk: states that are expanded, in plain Python, before their successors are inserted.
+        chunk: the same in compiled code, for each lane.
         plain_block: states that are expanded together, in plain Python.
         block: the same in compiled code.
-        deferrable: how many successors a shard can request at a time, and how many states can wait for them; it
-            requests again what did not fit.
         first_bits: bits for the number of a local state, until more are needed.
     """
 
     plain_states: int | None = 4_000
-    one_shard_states: int = 1 << 18
-    shards: int = 8
+    parallel_states: int = 1 << 15
+    most_workers: int = 8
     plain_chunk: int = 1 << 8
-    chunk: int = 1 << 15
+    chunk: int = 1 << 16
     plain_block: int = 1 << 4
     block: int = 1 << 7
-    deferrable: int = 1 << 12
     first_bits: int = 4
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ackfsm.checking.explore.search.explore import finished_search
 from ackfsm.checking.explore.search.layout import LocalLayout
-from ackfsm.checking.explore.search.options import DEFAULT_TUNING, SearchOptions
+from ackfsm.checking.explore.search.options import SearchOptions
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Network
 
 _Table: TypeAlias = npt.NDArray[np.unsignedinteger]
-
-_ONE_SHARD: Final = 1 << 62
 
 
 class Reached:
@@ -28,33 +26,24 @@ class Reached:
 
     def __init__(self, network: Network, most: int) -> None:
         """Search; states are numbered in the order in which they are met, breadth first."""
-        import dataclasses
-
-        tuning = dataclasses.replace(DEFAULT_TUNING, one_shard_states=_ONE_SHARD)
-        options = SearchOptions(max_states=most, every_step=True, tuning=tuning)
-        self._search, _ = finished_search(network, options)
+        self._search, _ = finished_search(network, SearchOptions(max_states=most, every_step=True))
         self.complete = self._search.complete
         self.states = _table(self._search)
 
     def parent(self, state: int) -> tuple[int, int] | None:
         """Return the event that led to ``state`` first, and the state before; ``None`` of the first one."""
-        found = self._search.parent_of((state, 0))
-        return found and (found[0], found[1][0])
+        return self._search.parent_of(state)
 
     def run(self, state: int) -> list[int]:
         """Return the events of the shortest run to ``state``, in their order."""
-        events = list[int]()
-        while (before := self.parent(state)) is not None:
-            event, state = before
-            events.append(event)
-        return events[::-1]
+        return self._search.path(state)
 
 
 def _table(search: Search) -> _Table:
-    """The states of a search in one shard, decoded a machine at a time."""
+    """The states of a search, decoded a machine at a time."""
     layout, interned, local = search.layout, search.interned, LocalLayout(search.packed)
-    count = search.shards[0].count
-    words = np.asarray(search.shards[0].states[: count * layout.words], np.uint64).reshape(count, layout.words)
+    count = search.found_states
+    words = np.asarray(search.visited.states[: count * layout.words], np.uint64).reshape(count, layout.words)
     id_of, machines = np.asarray(interned.id_of), np.asarray(interned.machines).reshape(-1, search.system.local_words)
     table = np.empty((count, len(search.packed.size)), np.min_scalar_type(max(search.packed.size)))
     for component, members in enumerate(local.members):

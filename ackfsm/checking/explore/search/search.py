@@ -1,4 +1,4 @@
-"""A breadth-first search in progress: plain Python first, compiled code and several shards once they pay."""
+"""A breadth-first search in progress: plain Python first, compiled code and several processors once they pay."""
 
 from __future__ import annotations
 
@@ -6,23 +6,15 @@ import importlib.util
 import mmap
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing, suppress
+from contextlib import closing
+from itertools import accumulate
 from typing import Any, Self, TypeVar
 
 from ackfsm.checking.explore.reduction.ample import compute_ample_sets
 from ackfsm.checking.explore.search.encode import PackedNetwork
-from ackfsm.checking.explore.search.kernel import (
-    EMPTY,
-    EVENT_OF_PAIR,
-    FOUND,
-    MASK_BITS,
-    TRANSITIONS,
-    UNKNOWN,
-    Layout,
-    LocalStates,
-)
+from ackfsm.checking.explore.search.kernel import EMPTY, EVENT_OF_PAIR, MASK_BITS, UNKNOWN, Layout, LocalStates
 from ackfsm.checking.explore.search.kernel_ample import NO_POR, AmpleSets
 from ackfsm.checking.explore.search.layout import (
     LocalLayout,
@@ -32,7 +24,7 @@ from ackfsm.checking.explore.search.layout import (
     state_layout,
 )
 from ackfsm.checking.explore.search.options import DEFAULT_TUNING, Reduction, SearchOptions
-from ackfsm.checking.explore.search.shards import Arrays, VisitedShard, make_buffers, make_scratch, map_pages
+from ackfsm.checking.explore.search.visited import Arrays, Visited, make_buffers, make_scratch, map_pages
 from ackfsm.terms import DefectError, InputError
 
 _AHEAD = 64
@@ -51,9 +43,13 @@ _SPARE = 4 << 20
 """Bytes that are left where memory ends as states get theirs: a call of compiled code needs some for its arguments, and
 the process dies where it gets none."""
 
+_SUCCESSORS_EACH = 4
+"""Successors of a state that a lane has room for, on an average, until that proves too few."""
+
+_LANES_EACH = 4
+"""Lanes for each processor: none of them waits long for the others."""
+
 T = TypeVar("T")
-_Found = tuple[int, int, int]
-"""A state: its distance from the first one, its number in its shard, its shard."""
 
 _DEFAULT = SearchOptions()
 
@@ -84,18 +80,23 @@ class Search:
         self.system = encode_system(packed, ample, every_step=options.every_step)
         self.layout = state_layout([self.tuning.first_bits] * self.system.components)
         self.interned = initial_local_states(packed, self.system, self.layout)
-        self.first_violations: list[_Found | None] = [None] * len(packed.anomalies)
-        self.level = 0
+        self.first_violations: list[int | None] = [None] * len(packed.anomalies)
+        """The first state, by its number, that shows each anomaly."""
+        self.expanded = self.transitions = self.level = self._end = 0
+        """How many states are expanded, the transitions that leave them, and the distance of the next one."""
         self.stopped_by: str | None = None
-        self._workers = min(options.workers or os.cpu_count() or 1, self.tuning.shards)
+        self._workers = min(options.workers or os.cpu_count() or 1, self.tuning.most_workers)
         self._pool: ThreadPoolExecutor | None = None
         self._reserve: mmap.mmap | None = None
         self._machines: Any = [0] * self.system.local_words
-        self.shards = [self._new_shard()]
+        self._successors_each = _SUCCESSORS_EACH
+        self.lanes_lost = False
+        """Whether the work of some lanes was lost in the last batch, as one before them had no room."""
+        self.visited = Visited()
         self._first_state()
         if (options.compiled or _is_loaded()) and self._may_compile():
             self._compile()
-        self._allocate_buffers(1)
+        self._allocate_buffers()
 
     def __enter__(self) -> Self:
         """The search itself."""
@@ -107,19 +108,9 @@ class Search:
             self._pool.shutdown()
 
     @property
-    def expanded(self) -> int:
-        """How many states are expanded."""
-        return sum(shard.expanded for shard in self.shards)
-
-    @property
     def found_states(self) -> int:
         """How many states are found."""
-        return sum(shard.count for shard in self.shards)
-
-    @property
-    def transitions(self) -> int:
-        """How many transitions leave the expanded states."""
-        return sum(int(shard.tally[TRANSITIONS]) for shard in self.shards)
+        return self.visited.count
 
     @property
     def complete(self) -> bool:
@@ -129,21 +120,17 @@ class Search:
     @property
     def depth(self) -> int:
         """The greatest distance of a state that was found."""
-        return self.level + (any(shard.count > end for shard, end in zip(self.shards, self._ends, strict=True)))
+        return self.level + (self.found_states > self._end)
 
     @property
     def bytes(self) -> int:
-        """The bytes of the states, their parent pointers and their hash tables."""
-        return sum(shard.bytes(self.arrays) for shard in self.shards)
+        """The bytes of the states, their parent pointers and their hash table."""
+        return self.visited.bytes(self.arrays)
 
     @property
     def has_all_witnesses(self) -> bool:
         """Whether everything observed is found and no shorter run to it can be: no nearer state is left to expand."""
-        return all(found is not None and self._is_expanded(found) for found in self.first_violations)
-
-    def _is_expanded(self, found: _Found) -> bool:
-        _, number, shard = found
-        return number < self.shards[shard].expanded and not self.shards[shard].deferred[0]
+        return all(found is not None and found < self.expanded for found in self.first_violations)
 
     def has_work(self) -> bool:
         """Whether there is more to expand, within the limits."""
@@ -154,141 +141,144 @@ class Search:
         return self.stopped_by is None and self.expanded < self.found_states
 
     def expand_batch(self) -> None:
-        """Expand some states of one level, and insert their successors."""
-        if self.expanded == sum(self._ends):
-            self._next_level()
-        self._for_each(self._expand, self._quotas())
-        if self._grow_shards():
-            self._for_each(self._insert, range(len(self.shards)))
-            self._record_violations(self.level)
-            self._fill_missing_successors()
+        """Expand some states of one level, and append the new ones among their successors."""
+        if self.expanded == self._end:
+            self.level, self._end = self.level + 1, self.found_states
+        lanes, expanded = self._expand_lanes()
+        self._record_violations(lanes)
+        if not self._make_room(lanes):
+            return
+        self._insert(lanes)
+        self.expanded = expanded
+        if self._is_short:
+            self._grow_local_states()
+        elif self.lanes_lost:
+            self._successors_each *= 2
+            self._allocate_buffers()
         if not self.arrays.is_compiled and self.found_states >= (self.tuning.plain_states or 0) and self._may_compile():
             self._compile()
-            self._allocate_buffers(len(self.shards))
+            self._allocate_buffers()
 
     # the search itself
 
     def _first_state(self) -> None:
-        shard = self.shards[0]
-        table = shard.grow(1, self.layout.words, self.arrays)
-        shard.states[: self.layout.words] = [0] * self.layout.words  # every component in its local state 0
-        shard.parent_event[0] = self.system.events
-        shard.tally[FOUND] = 1
-        shard.insert_all(table, self.system, self.layout, self.interned, self.arrays)
-        self._ends = [1]
+        self.visited.grow(1, self.layout.words, self.arrays)
+        self.visited.states[: self.layout.words] = [0] * self.layout.words  # every component in its local state 0
+        self.visited.parent_event[0] = self.system.events
+        self.visited.count = self._end = 1
+        self.visited.rehash(self.layout.words, self.arrays)
 
-    def _next_level(self) -> None:
-        self.level += 1
-        if self.arrays.is_compiled and len(self.shards) == 1 and self.found_states >= self.tuning.one_shard_states:
-            with suppress(MemoryError):  # it stays one, and ends when that one can grow no more
-                self._split_into_shards()
-        self._ends = [shard.count for shard in self.shards]
-
-    def _quotas(self) -> Iterator[tuple[int, int]]:
-        """The shards that have something to expand, and up to which state."""
-        chunk = self._chunk()
-        left = chunk * len(self.shards)
+    def _shares(self) -> list[tuple[int, int]]:
+        """What each lane is to expand: from which state to which."""
+        begin, most, chunk = self.expanded, self._end - self.expanded, self._lane_chunk
         if self.options.max_states is not None:
-            left = max(1, (self.options.max_states - self.found_states) // max(1, self.system.events))
-        for number, (shard, end) in enumerate(zip(self.shards, self._ends, strict=True)):
-            quota = min(chunk, left, end - shard.head)
-            if quota > 0 or shard.deferred[0]:
-                left -= quota
-                yield number, shard.head + quota
+            most = min(most, max(1, (self.options.max_states - self.found_states) // max(1, self.system.events)))
+        if self._pool is None or most < self.tuning.parallel_states:
+            return [(begin, begin + min(most, chunk))]
+        most = min(most, chunk * len(self._scratches))
+        each = -(-most // len(self._scratches))
+        return [(first, min(first + each, begin + most)) for first in range(begin, begin + most, each)]
 
-    def _for_each(self, step: Callable[[Any], T], work: Any) -> list[T]:
-        """What ``step`` returns for each piece of ``work``: in parallel if there are threads and several pieces."""
-        pieces = list(work)
+    def _expand_lanes(self) -> tuple[int, int]:
+        """Expand the next states; how many lanes are right, and which state is the first after theirs.
+
+        Where a lane has no room the lanes after it are left, so that states come in the order of one lane.
+        """
+        shares, kernel, buffers = self._shares(), self.arrays.kernel, self.buffers
+        for numbers in (buffers.fill, buffers.count, buffers.late, buffers.of_shard):
+            numbers[:] = self.arrays.grown([], len(numbers), 0)
+        known = (self.system, self.layout, self.interned, buffers)
+        unseen = [EMPTY if found is None else found for found in self.first_violations]
+        self._violations = [self.arrays.of(unseen) for _ in shares]
+        queue = (self.visited.states, self.visited.parent_event)
+
+        def expand(lane: int) -> int:
+            share, scratch, violations = shares[lane], self._scratches[lane], self._violations[lane]
+            return int(kernel.expand(*known, scratch, lane, *queue, *share, len(shares) == 1, violations))
+
+        reached = self._for_each(expand, range(len(shares)))
+        self._is_short = len(shares) == 1 and reached[0] < shares[0][1]
+        expanded = lanes = 0
+        for lanes, (_, stop) in enumerate(shares, start=1):
+            scratch, violations = self._scratches[lanes - 1], self._violations[lanes - 1]
+            late = int(kernel.expand_waiting(*known, scratch, lanes - 1, *queue, violations))
+            self._is_short |= late >= 0
+            expanded = late if late >= 0 else reached[lanes - 1]
+            if expanded < stop:
+                break
+        self.lanes_lost = lanes < len(shares)
+        return lanes, expanded
+
+    def _for_each(self, step: Callable[[int], T], pieces: Sequence[int]) -> list[T]:
+        """What ``step`` returns for each of the ``pieces``: in parallel if there are threads and several pieces."""
         if self._pool is None or len(pieces) == 1:
             return [step(piece) for piece in pieces]
         doing = [self._pool.submit(step, piece) for piece in pieces]
         wait(doing)  # all of them, also if one fails: no thread may be at work afterwards
         return [done.result() for done in doing]
 
-    def _expand(self, quota: tuple[int, int]) -> None:
-        number, stop = quota
-        shard = self.shards[number]
-        known = (self.system, self.layout, self.interned, self.buffers)
-        self.arrays.kernel.expand(
-            *known,
-            self._scratches[number],
-            number,
-            shard.states,
-            shard.parent_event,
-            shard.tally,
-            stop,
-            shard.violations,
-            shard.requested,
-            shard.deferred,
-        )
-
-    def _insert(self, number: int) -> None:
-        shard = self.shards[number]
-        ahead = _AHEAD if self.arrays.is_compiled else 0
-        known = (self.layout, self.buffers, number)
-        self.arrays.kernel.insert_visited(
-            *known, shard.states, shard.parent, shard.parent_event, shard.table, shard.tally, ahead
-        )
-
-    def _grow_shards(self) -> bool:
-        """Get memory for the buffers; return false, and end the search, if that is more than allowed."""
-        count = len(self.shards)
-        more = [sum(int(fill) for fill in self.buffers.fill[number::count]) for number in range(count)]
-        if any(s.count + m > _NUMBERS // count for s, m in zip(self.shards, more, strict=True)):
+    def _make_room(self, lanes: int) -> bool:
+        """Get memory for what is in the buffers; return false, and end the search, if that is more than allowed."""
+        visited, words, arrays = self.visited, self.layout.words, self.arrays
+        shards = len(visited.tables)
+        of_shard = [sum(map(int, self.buffers.of_shard[shard : lanes * shards : shards])) for shard in range(shards)]
+        more = sum(of_shard)
+        if visited.count + more > _NUMBERS:
             raise InputError(f"more than {_NUMBERS:,} states are more than a search can number; ask about less")
         most = self.options.max_memory
-        if most is not None:
-            growth = (s.growth(m, self.layout.words, self.arrays) for s, m in zip(self.shards, more, strict=True))
-            if self.bytes + sum(growth) > most:
-                self._stop("max_memory")
-                return False
+        if most is not None and self.bytes + visited.growth(more, of_shard, words, arrays) > most:
+            self._stop("max_memory")
+            return False
         try:
             with closing(map_pages(_SPARE)):
-                tables = self._for_each(self._grow_shard, enumerate(more))
+                visited.grow(more, words, arrays)
+                larger = [visited.larger_table(shard, some, words, arrays) for shard, some in enumerate(of_shard)]
         except MemoryError:  # what was there is as it was
             self._stop("memory")
             return False
-        self._for_each(self._insert_all, ((number, table) for number, table in enumerate(tables) if table is not None))
+        moving = [shard for shard, table in enumerate(larger) if table is not None]
+        self._for_each(lambda shard: visited.replace_table(shard, larger[shard], words, arrays), moving)
         return True
 
-    def _grow_shard(self, more: tuple[int, int]) -> Any:
-        number, entries = more
-        return self.shards[number].grow(entries, self.layout.words, self.arrays)
+    def _insert(self, lanes: int) -> None:
+        """Append the new ones among the successors to the states."""
+        visited, words, kernel, buffers = self.visited, self.layout.words, self.arrays.kernel, self.buffers
+        shards = len(visited.tables)
+        self._for_each(
+            lambda shard: kernel.insert_visited(words, buffers, lanes, shard, visited.tables[shard], self._mine[shard]),
+            range(shards),
+        )
+        new = [[int(number) for number in buffers.new[lane * shards : (lane + 1) * shards]] for lane in range(lanes)]
+        ends = [visited.count, *accumulate(map(sum, new), initial=visited.count)][1:]
+        queue = (visited.states, visited.parent, visited.parent_event)
+        transitions = self._for_each(
+            lambda lane: int(kernel.append_new(words, buffers, lane, ends[lane], *queue)), range(lanes)
+        )
+        self.transitions += sum(transitions)
+        visited.count = ends[-1]
+        visited.in_table = [
+            before + sum(some) for before, some in zip(visited.in_table, zip(*new, strict=True), strict=True)
+        ]
 
-    def _insert_all(self, larger: tuple[int, Any]) -> None:
-        number, table = larger
-        self.shards[number].insert_all(table, self.system, self.layout, self.interned, self.arrays)
-
-    def _record_violations(self, depth: int) -> None:
-        """Record the nearest state of each anomaly; those found since the last call are at distance ``depth``."""
-        for number, shard in enumerate(self.shards):
-            for anomaly, state in enumerate(shard.violations):
-                found = (depth, int(state), number)
-                nearest = self.first_violations[anomaly]
-                if state >= 0 and (nearest is None or found < nearest):
-                    self.first_violations[anomaly] = found
+    def _record_violations(self, lanes: int) -> None:
+        """Record the first state of each anomaly."""
+        for violations in self._violations[:lanes]:
+            for anomaly, state in enumerate(violations):
+                if state >= 0 and self.first_violations[anomaly] is None:
+                    self.first_violations[anomaly] = int(state)
 
     def _stop(self, limit: str) -> None:
         """End the search at ``limit``: the states that will not be expanded are scanned for anomalies."""
         self.stopped_by = limit
         if self._reserve is not None:
             self._reserve.close()
-        self._record_violations(self.level)
-        for depth, ends in ((self.level, self._ends), (self.level + 1, [shard.count for shard in self.shards])):
-            for shard, end in zip(self.shards, ends, strict=True):
-                known = (self.system, self.layout, self.interned, shard.states)
-                self.arrays.kernel.scan_unexpanded(*known, shard.head, end, shard.violations)
-            self._record_violations(depth)
+        unseen = self.arrays.of([EMPTY if found is None else found for found in self.first_violations])
+        known = (self.system, self.layout, self.interned, self.visited.states)
+        self.arrays.kernel.scan_unexpanded(*known, self.expanded, self.found_states, unseen)
+        self._violations = [unseen]
+        self._record_violations(1)
 
     # local states
-
-    def _fill_missing_successors(self) -> None:
-        """Compute the requested successors."""
-        for requested in (shard.requested for shard in self.shards if shard.requested[0]):
-            while not self.arrays.kernel.fill_missing_successors(
-                self.system, self.layout, self.interned, requested, self._machines
-            ):
-                self._grow_local_states()
 
     def _grow_local_states(self) -> None:
         """Get memory for more local states, and bits for their numbers in a state."""
@@ -339,14 +329,13 @@ class Search:
             delta = self.arrays.grown([], len(self.interned.after) * (layout.words + 1), UNKNOWN)
             self.interned = self.interned._replace(delta=delta)
         self.arrays.kernel.relayout_deltas(self.system, layout, self.interned)
-        for shard in self.shards:
-            states = self.arrays.grown([], len(shard.parent) * layout.words, 0)
-            self.arrays.kernel.repack(self.system.components, before, shard.states, shard.count, layout, states)
-            shard.states = states
-            slots = shard.needs(0, before.words)[1]  # more than there are if states were loaded, not found
-            shard.rehash(slots, self.system, layout, self.interned, self.arrays)
+        visited = self.visited
+        states = self.arrays.grown([], len(visited.parent) * layout.words, 0)
+        self.arrays.kernel.repack(self.system.components, before, visited.states, visited.count, layout, states)
+        visited.states = states
+        visited.rehash(layout.words, self.arrays)
         if layout.words != before.words and hasattr(self, "buffers"):
-            self._allocate_buffers(len(self.shards))
+            self._allocate_buffers()
 
     # plain or compiled
 
@@ -359,84 +348,44 @@ class Search:
         self._reserve = map_pages(_RESERVE)
         self.system, self.interned, self.layout = map(self.arrays.all_of, (self.system, self.interned, self.layout))
         self._machines = self.arrays.of(self._machines)
-        for shard in self.shards:
-            shard.convert(self.arrays)
-
-    def _allocate_buffers(self, count: int) -> None:
-        """Empty buffers and scratches for so many shards."""
-        chunk = self._chunk()
-        capacity = 4 * chunk // count + 2 * self.system.events
-        block = self.tuning.block if self.arrays.is_compiled else self.tuning.plain_block
-        buffers = make_buffers(self.arrays, count, capacity, self.layout.words)
-        self._scratches = [make_scratch(self.arrays, self.system, self.layout, block) for _ in range(count)]
-        self.buffers = buffers
-
-    def _chunk(self) -> int:
-        return self.tuning.chunk if self.arrays.is_compiled else self.tuning.plain_chunk
-
-    def _new_shard(self) -> VisitedShard:
-        return VisitedShard(len(self.packed.anomalies), self.tuning.deferrable)
-
-    def _split_into_shards(self) -> None:
-        """Split the only shard into several, each with its states in their order."""
-        import numpy as np
-
-        whole, words, count = self.shards[0], self.layout.words, self.found_states
-        owner = np.zeros(count, dtype=np.int64)
-        self.arrays.kernel.shard_of_states(
-            self.system, self.layout, self.interned, whole.states, count, self.tuning.shards, owner
-        )
-        number = np.zeros(count, dtype=np.int64)
-        members = [np.flatnonzero(owner == shard) for shard in range(self.tuning.shards)]
-        for mine in members:
-            number[mine] = np.arange(len(mine))
-        parents = (number * self.tuning.shards + owner)[whole.parent[:count]]
-        states = whole.states[: count * words].reshape(count, words)
-        shards = []
-        for mine in members:
-            shard = self._new_shard()
-            shard.convert(self.arrays)
-            table = shard.grow(len(mine), words, self.arrays)
-            shard.states[: len(mine) * words] = states[mine].ravel()
-            shard.parent[: len(mine)] = parents[mine]
-            shard.parent_event[: len(mine)] = whole.parent_event[:count][mine]
-            shard.tally[:] = (np.count_nonzero(mine < whole.expanded), len(mine), 0)
-            if table is not None:
-                shard.insert_all(table, self.system, self.layout, self.interned, self.arrays)
-            shards.append(shard)
-        shards[0].tally[TRANSITIONS] = whole.tally[TRANSITIONS]
-        self._allocate_buffers(len(shards))
-        self.shards = shards
-        self.first_violations = [
-            None if found is None else (found[0], int(number[found[1]]), int(owner[found[1]]))
-            for found in self.first_violations
-        ]
+        shards = 1 << (self._workers - 1).bit_length()
+        self.visited.convert(shards, self.layout.words, self.arrays)
         if self._workers > 1:
             self._pool = ThreadPoolExecutor(self._workers)
 
+    def _allocate_buffers(self) -> None:
+        """Empty buffers and scratches for the lanes."""
+        compiled, tuning = self.arrays.is_compiled, self.tuning
+        lanes = 1 if self._pool is None else _LANES_EACH * self._workers
+        self._lane_chunk = chunk = tuning.plain_chunk if not compiled else max(1, tuning.chunk * self._workers // lanes)
+        block = tuning.block if compiled else tuning.plain_block
+        capacity = self._successors_each * chunk + 2 * self.system.events
+        sizes = (len(self.visited.tables), chunk, capacity, self.layout.words)
+        buffers = make_buffers(self.arrays, lanes, *sizes)
+        self._scratches = [make_scratch(self.arrays, self.system, self.layout, block) for _ in range(lanes)]
+        self._mine = [self.arrays.grown([], _AHEAD, 0) for _ in self.visited.tables]
+        self.buffers = buffers
+
     # what was found
 
-    def path(self, found: _Found) -> list[int]:
-        """The events of the run to the state ``found``, from the first state, by the parent pointers."""
-        here, events = found[1:], list[int]()
-        while (before := self.parent_of(here)) is not None:
+    def path(self, state: int) -> list[int]:
+        """The events of the run to ``state`` from the first one, by the parent pointers."""
+        events = list[int]()
+        while (before := self.parent_of(state)) is not None:
             if len(events) > self.level:
                 raise DefectError("a state was found on no way from the first one")
-            event, here = before
+            event, state = before
             events.append(event)
         return events[::-1]
 
-    def parent_of(self, state: tuple[int, int]) -> tuple[int, tuple[int, int]] | None:
-        """The event by which a state was found, and its parent; a state is its number in its shard, and the shard."""
-        number, owner = state
-        event, parent = int(self.shards[owner].parent_event[number]), int(self.shards[owner].parent[number])
-        if event == self.system.events:
-            return None
-        return event, (parent // len(self.shards), parent % len(self.shards))
+    def parent_of(self, state: int) -> tuple[int, int] | None:
+        """The event by which a state was found, and the state before; ``None`` of the first one."""
+        event, parent = int(self.visited.parent_event[state]), int(self.visited.parent[state])
+        return None if event == self.system.events else (event, parent)
 
-    def local_ids(self, shard: int, state: int) -> tuple[int, ...]:
+    def local_ids(self, state: int) -> tuple[int, ...]:
         """The local state of each component in the state."""
-        layout, states = self.layout, self.shards[shard].states
+        layout, states = self.layout, self.visited.states
         at = state * layout.words
         numbers = (
             int(states[at + word] >> shift & mask)
@@ -447,15 +396,14 @@ class Search:
     def all_states(self) -> Iterator[tuple[int, ...]]:
         """Every state that was found, as the number of the state of each machine."""
         local, known = LocalLayout(self.packed), dict[int, tuple[tuple[int, int], ...]]()
-        for number, shard in enumerate(self.shards):
-            for state in range(shard.count):
-                machines = [0] * len(self.packed.size)
-                for local_id in self.local_ids(number, state):
-                    if local_id not in known:
-                        known[local_id] = tuple(machine_states(local, self.system, self.interned, local_id))
-                    for machine, value in known[local_id]:
-                        machines[machine] = value
-                yield tuple(machines)
+        for state in range(self.found_states):
+            machines = [0] * len(self.packed.size)
+            for local_id in self.local_ids(state):
+                if local_id not in known:
+                    known[local_id] = tuple(machine_states(local, self.system, self.interned, local_id))
+                for machine, value in known[local_id]:
+                    machines[machine] = value
+            yield tuple(machines)
 
 
 def _numba_is_there() -> bool:

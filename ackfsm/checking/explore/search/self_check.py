@@ -3,9 +3,8 @@
 A state is reached again from the first one, by the parent pointers of the search and the rows of the tables
 (:meth:`ackfsm.checking.network.Network.step` reads the same rows, by the same names).  What the search has for it must
 be that state, the events that can happen must be those that were counted, and every state that they lead to must be
-among those that were found.  States are looked up in the hash table of states alone: the numbers of local states and
-the keys
-are computed from the names of states, not taken from the kernel's deltas.  How many, and what it costs:
+among those that were found.  States are looked up in the hash table of states alone: the numbers of local states are
+computed from the names of states, not taken from the kernel's deltas.  How many, and what it costs:
 docs/decisions/search.md.
 """
 
@@ -18,7 +17,7 @@ from typing import Any, NoReturn
 from ackfsm.checking.explore.reduction.columns import bits
 from ackfsm.checking.explore.reduction.slice import Origin
 from ackfsm.checking.explore.search.encode import PackedNetwork
-from ackfsm.checking.explore.search.kernel import HEAD, MASK_BITS, SHARD_SHIFT, hash_mix
+from ackfsm.checking.explore.search.kernel import HEAD, MASK_BITS, SHARD_SHIFT, hash_of_state
 from ackfsm.checking.explore.search.kernel_ample import ample_event
 from ackfsm.checking.explore.search.layout import LocalLayout, machine_states_of
 from ackfsm.checking.explore.search.search import Search
@@ -33,8 +32,6 @@ _STATES_FOR_ONE = 100_000
 """For so many more states one more is compared."""
 
 _State = tuple[str, ...]
-_Location = tuple[int, int]
-"""A state of a search: its number in its shard, its shard."""
 
 
 def self_check(search: Search, origin: Origin) -> None:
@@ -43,11 +40,11 @@ def self_check(search: Search, origin: Origin) -> None:
     Raises :class:`ackfsm.terms.DefectError` if anything differs.
     """
     comparison = _SelfCheck(search, origin)
-    for location in _sample(search):
-        comparison.check_state(location)
+    for number in _sample(search):
+        comparison.check_state(number)
     for anomaly, found in zip(search.packed.anomalies, search.first_violations, strict=True):
         if found is not None:
-            comparison.check_anomaly(anomaly, found[1:])
+            comparison.check_anomaly(anomaly, found)
 
 
 def successors_by_tables(
@@ -94,15 +91,11 @@ def _anomalies_of(network: Network, state: _State, enabled: Sequence[NetworkEven
             yield instance.anomaly
 
 
-def _sample(search: Search) -> Iterator[_Location]:
+def _sample(search: Search) -> list[int]:
     """Some states, evenly over all that were found, the first and the last among them; the same every time."""
     found = search.found_states
     count = min(found, _MIN_SAMPLE + found // _STATES_FOR_ONE)
-    wanted = [n * (found - 1) // max(1, count - 1) for n in range(count)]
-    begin = 0
-    for shard, states in enumerate(shard.count for shard in search.shards):
-        yield from ((number - begin, shard) for number in wanted if begin <= number < begin + states)
-        begin += states
+    return [n * (found - 1) // max(1, count - 1) for n in range(count)]
 
 
 class _SelfCheck:
@@ -113,80 +106,77 @@ class _SelfCheck:
         self.tables = _TableRows(origin.network)
         self.words = _VisitedTable(search, origin)
         self.found = {
-            name for name, location in zip(search.packed.anomalies, search.first_violations, strict=True) if location
+            name
+            for name, found in zip(search.packed.anomalies, search.first_violations, strict=True)
+            if found is not None
         }
-        self.reached = dict[_Location, _State]()
-        self.number = {id(event): number for number, event in enumerate(origin.events)}
+        self.reached = dict[int, _State]()
+        self.number_of = {id(event): nth for nth, event in enumerate(origin.events)}
 
-    def check_state(self, location: _Location) -> None:
+    def check_state(self, number: int) -> None:
         """Compare one state with the tables."""
-        state = self._reached(location)
-        if self.words.of(state) != self._words_of(location):
-            self._fail(location, "there is another state than that")
+        state = self._reached(number)
+        if self.words.of(state) != self._words_of(number):
+            self._fail(number, "there is another state than that")
         enabled = self.tables.enabled(state)
-        if [self.number.get(id(event)) for event in enabled] != [*self._enabled(location)]:
-            self._fail(location, "other events can happen than were counted")
-        for event in self._expanded(location, enabled):
+        if [self.number_of.get(id(event)) for event in enabled] != [*self._enabled(number)]:
+            self._fail(number, "other events can happen than were counted")
+        for event in self._expanded(number, enabled):
             after = self.tables.after(state, event)
             if after is None or not self.words.are_found(after):
-                self._fail(location, f"{event.label} leads to a state that was not found")
+                self._fail(number, f"{event.label} leads to a state that was not found")
         for anomaly in _anomalies_of(self.network, state, enabled):
             if anomaly not in self.found:
-                self._fail(location, f"{anomaly} was not found")
+                self._fail(number, f"{anomaly} was not found")
 
-    def check_anomaly(self, anomaly: str, location: _Location) -> None:
+    def check_anomaly(self, anomaly: str, number: int) -> None:
         """See whether a state shows the anomaly."""
-        state = self._reached(location)
+        state = self._reached(number)
         if anomaly not in _anomalies_of(self.network, state, self.tables.enabled(state)):
-            self._fail(location, f"{anomaly} was found and is not there")
+            self._fail(number, f"{anomaly} was found and is not there")
 
-    def _reached(self, location: _Location) -> _State:
+    def _reached(self, number: int) -> _State:
         """The state to which the events of the parent pointers lead."""
-        path = list[tuple[_Location, int]]()
-        while location not in self.reached:
-            before = self.search.parent_of(location)
+        path = list[tuple[int, int]]()
+        while number not in self.reached:
+            before = self.search.parent_of(number)
             if before is None:
-                self.reached[location] = self.network.initial
+                self.reached[number] = self.network.initial
             elif len(path) > self.search.level:
                 raise DefectError("a state was found on no way from the first one")
             else:
-                path.append((location, before[0]))
-                location = before[1]
-        state = self.reached[location]
+                path.append((number, before[0]))
+                number = before[1]
+        state = self.reached[number]
         for then, event in reversed(path):
             after = self.tables.after(state, self.origin.events[event])
             if after is None:
-                self._fail(location, f"{self.origin.events[event].label} cannot happen, and was taken")
+                self._fail(number, f"{self.origin.events[event].label} cannot happen, and was taken")
             self.reached[then] = state = after
-            location = then
+            number = then
         return state
 
-    def _expanded(self, location: _Location, enabled: Sequence[NetworkEvent]) -> Sequence[NetworkEvent]:
+    def _expanded(self, number: int, enabled: Sequence[NetworkEvent]) -> Sequence[NetworkEvent]:
         """The events of the ample set, or those enabled: those in a sleep set lead to known states too."""
         interned, system = self.search.interned, self.search.system
-        heads = [local_id * system.head for local_id in self._local_ids(location)]
+        heads = [local_id * system.head for local_id in self.search.local_ids(number)]
         only = ample_event(system.ample, interned.head, heads, 0, len(heads), system.lowest_bit)
         return enabled if only < 0 else [event for event in enabled if event is self.origin.events[only]]
 
-    def _fail(self, location: _Location, what: str) -> NoReturn:
-        run = " ".join(self.origin.events[event].label for event in self.search.path((0, *location)))
+    def _fail(self, number: int, what: str) -> NoReturn:
+        run = " ".join(self.origin.events[event].label for event in self.search.path(number))
         raise DefectError(f"a search and the tables differ: after {run or 'no event'}, {what}")
 
     # what the search has
 
-    def _local_ids(self, location: _Location) -> tuple[int, ...]:
-        number, shard = location
-        return self.search.local_ids(shard, number)
-
-    def _words_of(self, location: _Location) -> list[int]:
-        number, shard = location
+    def _words_of(self, number: int) -> list[int]:
         words = self.search.layout.words
-        return [int(word) for word in self.search.shards[shard].states[number * words : (number + 1) * words]]
+        return [int(word) for word in self.search.visited.states[number * words : (number + 1) * words]]
 
-    def _enabled(self, location: _Location) -> Iterator[int]:
+    def _enabled(self, number: int) -> Iterator[int]:
         """The events that no component refuses, as they were counted."""
         interned, system = self.search.interned, self.search.system
-        heads = [local_id * system.head + HEAD for local_id in self._local_ids(location)]
+        heads = [local_id * system.head + HEAD for local_id in self.search.local_ids(number)]
         for m in range(system.masks):
             enabled = int(system.everything[m])
             for head in heads:
@@ -233,12 +223,12 @@ class _TableRows:
 
 
 class _VisitedTable:
-    """States as a search has them in words, and its tables of them; numbers and keys are computed from names."""
+    """States as a search has them in words, and its tables of them; numbers are computed from names."""
 
     def __init__(self, search: Search, origin: Origin) -> None:
         self.search = search
         local = LocalLayout(search.packed)
-        self._known: list[dict[_State, tuple[int, int]]] = [{} for _ in local.members]
+        self._known: list[dict[_State, int]] = [{} for _ in local.members]
         self._members = [
             [(*origin.numbers[machine], local.word[machine], local.shift[machine]) for machine in members]
             for members in local.members
@@ -247,48 +237,41 @@ class _VisitedTable:
 
     def of(self, state: _State) -> list[int]:
         """The words of a state; none if it has a local state that was never interned."""
-        return self._words_and_key(state)[0]
+        layout = self.search.layout
+        words = [0] * layout.words
+        for c, (known, instances) in enumerate(zip(self._known, self._instances, strict=True)):
+            here = tuple([state[i] for i in instances])
+            if here not in known:
+                known[here] = self._interned(c, here)
+            if known[here] < 0:
+                return []
+            words[layout.word[c]] += known[here] << int(layout.shift[c])
+        return words
 
     def are_found(self, state: _State) -> bool:
-        """Whether the state stands in the table of the shard that its key tells."""
-        words, key = self._words_and_key(state)
-        shards, count = self.search.shards, len(words)
+        """Whether the state stands in the shard of the hash table that its hash tells."""
+        words = self.of(state)
+        count, tables = len(words), self.search.visited.tables
         if not words:
             return False
-        table = shards[key >> SHARD_SHIFT & len(shards) - 1].table
+        mixed = hash_of_state(words, 0, count)
+        table = tables[mixed >> SHARD_SHIFT & len(tables) - 1]
         most = len(table) // count - 1
-        slot = key & most
+        slot = mixed & most
         while most >= 0 and table[slot * count] >= 0:
             if all(table[slot * count + w] == word for w, word in enumerate(words)):
                 return True
             slot = (slot + 1) & most
         return False
 
-    def _words_and_key(self, state: _State) -> tuple[list[int], int]:
-        layout = self.search.layout
-        words, key = [0] * layout.words, 0
-        for c, (known, instances) in enumerate(zip(self._known, self._instances, strict=True)):
-            here = tuple([state[i] for i in instances])
-            if here not in known:
-                known[here] = self._interned(c, here)
-            number, part = known[here]
-            if number < 0:
-                return [], 0
-            words[layout.word[c]] += number << int(layout.shift[c])
-            key ^= part
-        return words, key
-
-    def _interned(self, component: int, here: _State) -> tuple[int, int]:
-        """The number of a local state, -1 if it was never interned, and its part of the key."""
+    def _interned(self, component: int, here: _State) -> int:
+        """The number of a local state, -1 if it was never interned."""
         words = [0] * self.search.system.local_words
         for name, (_, numbers, word, shift) in zip(here, self._members[component], strict=True):
             if name not in numbers:
-                return -1, 0
+                return -1
             words[word] += numbers[name] << shift
-        high, low = hash_mix(1, component), hash_mix(2, component)
-        for word in words:
-            high, low = hash_mix(high, word), hash_mix(low, word)
-        return self._numbers.get((component, *words), -1), high << 31 | low
+        return self._numbers.get((component, *words), -1)
 
     @functools.cached_property
     def _numbers(self) -> Mapping[tuple[int, ...], int]:

@@ -1,12 +1,13 @@
-"""Memory of a search: lists for plain Python, arrays for compiled code, and the visited states of each shard."""
+"""Memory of a search: lists for plain Python, arrays for compiled code, and the visited states."""
 
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ackfsm.checking.explore.search import kernel
-from ackfsm.checking.explore.search.kernel import EMPTY, EncodedSystem, Layout, LocalStates, Scratch, SuccessorBuffers
+from ackfsm.checking.explore.search.kernel import EMPTY, EncodedSystem, Layout, Scratch, SuccessorBuffers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -28,6 +29,7 @@ _KINDS = {
     "parent": "uint32",
     "parents": "uint32",
     "parent_event": "uint16",
+    "fresh": "uint8",
     "lowlink": "int32",
 }
 """Types of those arrays that are not of 64-bit integers."""
@@ -41,6 +43,9 @@ _MOST_PAIRS = 1 << 16
 
 _LARGE = 1 << 21
 """Bytes of a large page."""
+
+_FEW_SLOTS = 1 << 17
+"""A hash table of fewer slots grows by four: its states are moved more rarely, and it is small yet."""
 
 
 class Arrays:
@@ -81,14 +86,6 @@ class Arrays:
             grown[len(numbers) :] = fill
         return grown
 
-    def joined(self, parts: list[Any]) -> Any:
-        """The concatenated ``parts``; a single array is not copied."""
-        if not self.is_compiled:
-            return [number for part in parts for number in part]
-        import numpy as np
-
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
     def bytes_of(self, numbers: Any) -> int:
         """The bytes of ``numbers``."""
         return int(numbers.nbytes) if self.is_compiled else _LIST_BYTES * len(numbers)
@@ -120,101 +117,107 @@ def map_pages(size: int) -> mmap.mmap:
         raise MemoryError(f"{size:,} bytes ({error.strerror})") from error
 
 
-class VisitedShard:
-    """The visited states of one shard, as they were found; those before ``head`` are expanded, except deferred ones."""
+class Visited:
+    """The visited states in their queue, and the shards of their hash table."""
 
-    def __init__(self, anomalies: int, deferrable: int) -> None:
-        """No state; so many successors can be requested, and so many states be deferred, at a time."""
+    def __init__(self) -> None:
         self.states: Any = []
         self.parent: Any = []
         self.parent_event: Any = []
-        self.table: Any = []
-        self.tally: Any = [0, 0, 0]
-        self.requested: Any = [0] * (2 * deferrable + 1)
-        self.deferred: Any = [0] * (deferrable + 1)
-        self.violations: Any = [EMPTY] * anomalies
+        self.tables: list[Any] = [[]]
+        self.in_table = [0]
+        self.count = 0
+        """How many states there are; ``in_table`` has how many of them stand in each shard."""
 
-    @property
-    def expanded(self) -> int:
-        """How many states are expanded."""
-        return self.head - int(self.deferred[0])
-
-    @property
-    def head(self) -> int:
-        """The first state that was neither expanded nor deferred."""
-        return int(self.tally[kernel.EXPANDED])
-
-    @property
-    def count(self) -> int:
-        """How many states are visited."""
-        return int(self.tally[kernel.FOUND])
-
-    def convert(self, arrays: Arrays) -> None:
-        """Bring everything into the present form of ``arrays``."""
-        for name in ("states", "parent", "parent_event", "table", "tally", "violations", "requested", "deferred"):
+    def convert(self, shards: int, words: int, arrays: Arrays) -> None:
+        """Bring everything into the present form of ``arrays``, and the hash table into ``shards``, a power of two."""
+        for name in ("states", "parent", "parent_event"):
             setattr(self, name, arrays.of(getattr(self, name), name))
+        self.tables = [[] for _ in range(shards)]
+        self.rehash(words, arrays)
 
-    def slots(self, words: int) -> int:
-        """The slots of the hash table."""
-        return len(self.table) // words
-
-    def needs(self, more: int, words: int) -> tuple[int, int]:
-        """The states and slots that there must be memory for before ``more`` states come."""
-        count = self.count + more
-        states, slots = len(self.parent), self.slots(words)
-        while states < count:
+    def states_for(self, more: int) -> int:
+        """The states that there must be memory for before ``more`` come."""
+        states = len(self.parent)
+        while states < self.count + more:
             states = max(64, states + states // 2)
-        while 4 * count > 3 * slots:
-            slots = max(128, 2 * slots)
-        return states, slots
+        return states
 
-    def growth(self, more: int, words: int, arrays: Arrays) -> int:
-        """How many bytes :meth:`grow` would add."""
-        states, slots = self.needs(more, words)
+    def slots_for(self, shard: int, more: int, words: int) -> int:
+        """The slots that a shard must have before ``more`` states come into it."""
+        slots = len(self.tables[shard]) // words
+        while 4 * (self.in_table[shard] + more) > 3 * slots:
+            slots = max(128, (4 if slots < _FEW_SLOTS else 2) * slots)
+        return slots
+
+    def growth(self, more: int, of_shard: Sequence[int], words: int, arrays: Arrays) -> int:
+        """How many bytes are added before ``more`` states come, so many of each shard."""
+        states = self.states_for(more) - len(self.parent)
+        slots = sum(self.slots_for(shard, some, words) for shard, some in enumerate(of_shard))
+        slots -= sum(map(len, self.tables)) // words
         wide = (8 * words + 6, 8 * words) if arrays.is_compiled else (_LIST_BYTES * (words + 2), _LIST_BYTES * words)
-        return (states - len(self.parent)) * wide[0] + (slots - self.slots(words)) * wide[1]
+        return states * wide[0] + slots * wide[1]
 
-    def grow(self, more: int, words: int, arrays: Arrays) -> Any:
-        """Get memory for ``more`` states; return an empty hash table for all if the present one is too small."""
-        states, slots = self.needs(more, words)
+    def grow(self, more: int, words: int, arrays: Arrays) -> None:
+        """Get memory for ``more`` states."""
+        states = self.states_for(more)
         if states > len(self.parent):
             self.states = arrays.grown(self.states, states * words, 0)
             self.parent = arrays.grown(self.parent, states, 0, "parent")
             self.parent_event = arrays.grown(self.parent_event, states, 0, "parent_event")
-        return arrays.grown([], slots * words, EMPTY) if slots > self.slots(words) else None
 
-    def rehash(self, slots: int, system: EncodedSystem, layout: Layout, interned: LocalStates, arrays: Arrays) -> None:
-        """Make a hash table of so many slots, and insert all states."""
-        self.insert_all(arrays.grown([], slots * layout.words, EMPTY), system, layout, interned, arrays)
+    def larger_table(self, shard: int, more: int, words: int, arrays: Arrays) -> Any:
+        """An empty hash table for a shard into which ``more`` states come; ``None`` if the present one will do."""
+        slots = self.slots_for(shard, more, words)
+        return arrays.grown([], slots * words, EMPTY) if slots * words > len(self.tables[shard]) else None
 
-    def insert_all(
-        self, table: Any, system: EncodedSystem, layout: Layout, interned: LocalStates, arrays: Arrays
-    ) -> None:
-        """Insert all states into ``table``, which is empty, and is the hash table from now on."""
-        self.table = table
-        arrays.kernel.rehash_visited(system, layout, interned, self.states, self.count, self.table)
+    def replace_table(self, shard: int, table: Any, words: int, arrays: Arrays) -> None:
+        """Move the states of a shard into ``table``, which is empty.
+
+        States of neighbouring slots go to neighbouring slots, so that memory is read and written in sequence.
+        """
+        old = self.tables[shard]
+        arrays.kernel.rehash_visited(words, old, len(old) // words, len(self.tables), shard, table)
+        self.tables[shard] = table
+
+    def rehash(self, words: int, arrays: Arrays) -> None:
+        """Make the hash table anew, of the states as they are now; other words are of other shards."""
+        kernel, shards = arrays.kernel, len(self.tables)
+        counts = arrays.of([0] * shards)
+        kernel.count_in_shards(words, self.states, self.count, shards, counts)
+        self.tables, self.in_table = [[] for _ in counts], [int(count) for count in counts]
+        for shard in range(shards):
+            self.tables[shard] = arrays.grown([], self.slots_for(shard, 0, words) * words, EMPTY)
+            kernel.rehash_visited(words, self.states, self.count, shards, shard, self.tables[shard])
 
     def bytes(self, arrays: Arrays) -> int:
         """The bytes of the states, their parent pointers and their hash table."""
-        return sum(arrays.bytes_of(numbers) for numbers in (self.states, self.parent, self.parent_event, self.table))
+        return sum(arrays.bytes_of(numbers) for numbers in (self.states, self.parent, self.parent_event, *self.tables))
 
 
-def make_buffers(arrays: Arrays, shards: int, capacity: int, words: int) -> SuccessorBuffers:
-    """Empty buffers."""
-    total = shards * shards * capacity
-    sizes = {"states": total * words, "fill": shards * shards}
-    names = SuccessorBuffers._fields[2:]
+def make_buffers(  # noqa: PLR0913, PLR0917 - the sizes of all
+    arrays: Arrays, lanes: int, shards: int, chunk: int, capacity: int, words: int
+) -> SuccessorBuffers:
+    """Empty buffers of so many lanes, each for a ``chunk`` of states with so many successors together."""
+    pieces = 2 * chunk + 2
+    sizes = {"states": lanes * capacity * words} | dict.fromkeys(("fill", "count", "late"), lanes)
+    sizes |= dict.fromkeys(("first", "end", "degree", "waiting"), lanes * pieces)
+    sizes |= dict.fromkeys(("of_shard", "new"), lanes * shards)
+    names = SuccessorBuffers._fields[3:]
     return SuccessorBuffers(
-        shards, capacity, **{name: arrays.grown([], sizes.get(name, total), 0, name) for name in names}
+        shards,
+        capacity,
+        pieces,
+        **{name: arrays.grown([], sizes.get(name, lanes * capacity), 0, name) for name in names},
     )
 
 
 def make_scratch(arrays: Arrays, system: EncodedSystem, layout: Layout, block: int) -> Scratch:
-    """The scratch of one shard, for a ``block`` of states, or fewer if they may have very many events."""
+    """The scratch of one lane, for a ``block`` of states, or fewer if they may have very many events."""
     block = min(block, max(1, _MOST_PAIRS // max(1, system.events)))
     pairs = block * system.events
     of_components = dict.fromkeys(("head", "base", "nth"), block * system.components)
-    of_pairs = {"pair": pairs, "after": pairs, "child": pairs * layout.words, "order": pairs}
+    of_pairs = {"pair": pairs, "child": pairs * layout.words, "order": pairs}
     others = {"enabled": block * system.masks, "fill": system.components + 1, "machines": system.local_words}
     sizes = of_components | of_pairs | others
     return Scratch(**{name: arrays.grown([], sizes.get(name, block), 0) for name in Scratch._fields})
