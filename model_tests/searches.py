@@ -153,7 +153,7 @@ class Seen:
             while search.has_work() and search.found_states <= 2 * MOST_STATES:
                 words = search.layout.words
                 search.expand_batch()
-                pieces = [int(count) for count in search.buffers.count]
+                pieces = [int(count) for count in search.buffers.count] if search.divided else [0]
                 rounds += 1
                 if rounds > 1_000 + 100 * search.found_states:
                     raise AssertionError("the search does not get on")

@@ -163,7 +163,7 @@ BUGS = (
     Bug(
         "the states that wait in a lane are left",
         *(Search, "_expand_lanes"),
-        *("scratch, lanes - 1, *queue, violations))", "scratch, lanes - 1, *queue, violations)) if lanes == 1 else -1"),
+        *("self._expand_waiting(lanes - 1)", "self._expand_waiting(lanes - 1) if lanes == 1 else EMPTY"),
         seed=0,
         told=0,
         divided=True,

@@ -367,6 +367,9 @@ def expand(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     ``parent_event`` has the event by which each state was found; events in the sleep set after it are counted, not
     taken.  ``violations[a]`` becomes the first state that shows the anomaly ``a``, unless it has one already.
     """
+    buffers.fill[lane], buffers.count[lane], buffers.late[lane] = 0, 0, 0
+    for shard in range(buffers.shards):
+        buffers.of_shard[lane * buffers.shards + shard] = 0
     while begin < stop:
         room = buffers.capacity - buffers.fill[lane] - buffers.late[lane] * system.events
         size = min(len(scratch.state), stop - begin, room // max(1, system.events))

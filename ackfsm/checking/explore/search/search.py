@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from itertools import accumulate
 from typing import Any, Self, TypeVar
 
@@ -90,13 +90,13 @@ class Search:
         self._reserve: mmap.mmap | None = None
         self._machines: Any = [0] * self.system.local_words
         self._successors_each = _SUCCESSORS_EACH
-        self.lanes_lost = False
-        """Whether the work of some lanes was lost in the last batch, as one before them had no room."""
+        self.divided = self.lanes_lost = False
+        """Whether the last batch was divided among lanes, and the work of some was lost as one before had no room."""
         self.visited = Visited()
         self._first_state()
         if (options.compiled or _is_loaded()) and self._may_compile():
             self._compile()
-        self._allocate_buffers()
+        self._allocate_buffers(1, 1)
 
     def __enter__(self) -> Self:
         """The search itself."""
@@ -143,7 +143,7 @@ class Search:
     def expand_batch(self) -> None:
         """Expand some states of one level, and append the new ones among their successors."""
         if self.expanded == self._end:
-            self.level, self._end = self.level + 1, self.found_states
+            self._next_level()
         lanes, expanded = self._expand_lanes()
         self._record_violations(lanes)
         if not self._make_room(lanes):
@@ -154,10 +154,11 @@ class Search:
             self._grow_local_states()
         elif self.lanes_lost:
             self._successors_each *= 2
-            self._allocate_buffers()
+            with suppress(MemoryError):  # with the buffers that there are it goes on more slowly
+                self._allocate_buffers(len(self._scratches), len(self._mine))
         if not self.arrays.is_compiled and self.found_states >= (self.tuning.plain_states or 0) and self._may_compile():
             self._compile()
-            self._allocate_buffers()
+            self._allocate_buffers(1, 1)
 
     # the search itself
 
@@ -167,6 +168,22 @@ class Search:
         self.visited.parent_event[0] = self.system.events
         self.visited.count = self._end = 1
         self.visited.rehash(self.layout.words, self.arrays)
+
+    def _next_level(self) -> None:
+        self.level, self._end = self.level + 1, self.found_states
+        may_divide = self.arrays.is_compiled and self._workers > 1 and self._pool is None
+        if may_divide and self._end - self.expanded >= self.tuning.parallel_states:
+            with suppress(
+                MemoryError
+            ):  # one processor goes on alone, and ends when the memory that it has can grow no more
+                self._divide()
+
+    def _divide(self) -> None:
+        """Get lanes, shards and threads."""
+        parted = self.visited.tables_of(1 << (self._workers - 1).bit_length(), self.layout.words, self.arrays)
+        self._allocate_buffers(_LANES_EACH * self._workers, len(parted[0]))
+        self.visited.tables, self.visited.in_table = parted
+        self._pool = ThreadPoolExecutor(self._workers)
 
     def _shares(self) -> list[tuple[int, int]]:
         """What each lane is to expand: from which state to which."""
@@ -185,23 +202,25 @@ class Search:
         Where a lane has no room the lanes after it are left, so that states come in the order of one lane.
         """
         shares, kernel, buffers = self._shares(), self.arrays.kernel, self.buffers
-        for numbers in (buffers.fill, buffers.count, buffers.late, buffers.of_shard):
-            numbers[:] = self.arrays.grown([], len(numbers), 0)
         known = (self.system, self.layout, self.interned, buffers)
         unseen = [EMPTY if found is None else found for found in self.first_violations]
-        self._violations = [self.arrays.of(unseen) for _ in shares]
+        for violations in self._violations[: len(shares)]:
+            violations[:] = self.arrays.of(unseen)
         queue = (self.visited.states, self.visited.parent_event)
 
         def expand(lane: int) -> int:
             share, scratch, violations = shares[lane], self._scratches[lane], self._violations[lane]
-            return int(kernel.expand(*known, scratch, lane, *queue, *share, len(shares) == 1, violations))
+            return int(kernel.expand(*known, scratch, lane, *queue, *share, not self.divided, violations))
 
+        self.divided = len(shares) > 1
         reached = self._for_each(expand, range(len(shares)))
-        self._is_short = len(shares) == 1 and reached[0] < shares[0][1]
+        self._is_short, self.lanes_lost = reached[0] < shares[0][1], False
+        if not self.divided:
+            return 1, reached[0]
         expanded = lanes = 0
+        self._is_short = False
         for lanes, (_, stop) in enumerate(shares, start=1):
-            scratch, violations = self._scratches[lanes - 1], self._violations[lanes - 1]
-            late = int(kernel.expand_waiting(*known, scratch, lanes - 1, *queue, violations))
+            late = self._expand_waiting(lanes - 1)
             self._is_short |= late >= 0
             expanded = late if late >= 0 else reached[lanes - 1]
             if expanded < stop:
@@ -209,9 +228,15 @@ class Search:
         self.lanes_lost = lanes < len(shares)
         return lanes, expanded
 
+    def _expand_waiting(self, lane: int) -> int:
+        """Expand the states that wait in a lane; the first of which memory may not suffice, or ``EMPTY``."""
+        known = (self.system, self.layout, self.interned, self.buffers, self._scratches[lane])
+        queue = (self.visited.states, self.visited.parent_event)
+        return int(self.arrays.kernel.expand_waiting(*known, lane, *queue, self._violations[lane]))
+
     def _for_each(self, step: Callable[[int], T], pieces: Sequence[int]) -> list[T]:
-        """What ``step`` returns for each of the ``pieces``: in parallel if there are threads and several pieces."""
-        if self._pool is None or len(pieces) == 1:
+        """What ``step`` returns for each of the ``pieces``: in parallel if several lanes are at work."""
+        if self._pool is None or not self.divided:
             return [step(piece) for piece in pieces]
         doing = [self._pool.submit(step, piece) for piece in pieces]
         wait(doing)  # all of them, also if one fails: no thread may be at work afterwards
@@ -225,8 +250,10 @@ class Search:
         more = sum(of_shard)
         if visited.count + more > _NUMBERS:
             raise InputError(f"more than {_NUMBERS:,} states are more than a search can number; ask about less")
-        most = self.options.max_memory
-        if most is not None and self.bytes + visited.growth(more, of_shard, words, arrays) > most:
+        growth, most = visited.growth(more, of_shard, words, arrays), self.options.max_memory
+        if not growth:
+            return True
+        if most is not None and self.bytes + growth > most:
             self._stop("max_memory")
             return False
         try:
@@ -272,10 +299,10 @@ class Search:
         self.stopped_by = limit
         if self._reserve is not None:
             self._reserve.close()
-        unseen = self.arrays.of([EMPTY if found is None else found for found in self.first_violations])
+        unseen = [EMPTY if found is None else found for found in self.first_violations]
+        self._violations[0][:] = self.arrays.of(unseen)
         known = (self.system, self.layout, self.interned, self.visited.states)
-        self.arrays.kernel.scan_unexpanded(*known, self.expanded, self.found_states, unseen)
-        self._violations = [unseen]
+        self.arrays.kernel.scan_unexpanded(*known, self.expanded, self.found_states, self._violations[0])
         self._record_violations(1)
 
     # local states
@@ -335,7 +362,7 @@ class Search:
         visited.states = states
         visited.rehash(layout.words, self.arrays)
         if layout.words != before.words and hasattr(self, "buffers"):
-            self._allocate_buffers()
+            self._allocate_buffers(len(self._scratches), len(self._mine))
 
     # plain or compiled
 
@@ -348,23 +375,20 @@ class Search:
         self._reserve = map_pages(_RESERVE)
         self.system, self.interned, self.layout = map(self.arrays.all_of, (self.system, self.interned, self.layout))
         self._machines = self.arrays.of(self._machines)
-        shards = 1 << (self._workers - 1).bit_length()
-        self.visited.convert(shards, self.layout.words, self.arrays)
-        if self._workers > 1:
-            self._pool = ThreadPoolExecutor(self._workers)
+        self.visited.convert(self.layout.words, self.arrays)
 
-    def _allocate_buffers(self) -> None:
-        """Empty buffers and scratches for the lanes."""
+    def _allocate_buffers(self, lanes: int, shards: int) -> None:
+        """Empty buffers and scratches for so many lanes and shards; where memory does not suffice all is as it was."""
         compiled, tuning = self.arrays.is_compiled, self.tuning
-        lanes = 1 if self._pool is None else _LANES_EACH * self._workers
-        self._lane_chunk = chunk = tuning.plain_chunk if not compiled else max(1, tuning.chunk * self._workers // lanes)
+        chunk = tuning.plain_chunk if not compiled else max(1, tuning.chunk // (1 if lanes == 1 else _LANES_EACH))
         block = tuning.block if compiled else tuning.plain_block
         capacity = self._successors_each * chunk + 2 * self.system.events
-        sizes = (len(self.visited.tables), chunk, capacity, self.layout.words)
-        buffers = make_buffers(self.arrays, lanes, *sizes)
-        self._scratches = [make_scratch(self.arrays, self.system, self.layout, block) for _ in range(lanes)]
-        self._mine = [self.arrays.grown([], _AHEAD, 0) for _ in self.visited.tables]
-        self.buffers = buffers
+        buffers = make_buffers(self.arrays, lanes, shards, chunk, capacity, self.layout.words)
+        scratches = [make_scratch(self.arrays, self.system, self.layout, block) for _ in range(lanes)]
+        mine = [self.arrays.grown([], _AHEAD, 0) for _ in range(shards)]
+        self.buffers, self._scratches, self._mine, self._lane_chunk = buffers, scratches, mine, chunk
+        self._violations = [self.arrays.of([EMPTY for _ in self.packed.anomalies]) for _ in range(lanes)]
+        self._expand_waiting(0)  # of none: what is called when memory is short has to be compiled before
 
     # what was found
 

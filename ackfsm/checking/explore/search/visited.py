@@ -129,11 +129,10 @@ class Visited:
         self.count = 0
         """How many states there are; ``in_table`` has how many of them stand in each shard."""
 
-    def convert(self, shards: int, words: int, arrays: Arrays) -> None:
-        """Bring everything into the present form of ``arrays``, and the hash table into ``shards``, a power of two."""
+    def convert(self, words: int, arrays: Arrays) -> None:
+        """Bring everything into the present form of ``arrays``."""
         for name in ("states", "parent", "parent_event"):
             setattr(self, name, arrays.of(getattr(self, name), name))
-        self.tables = [[] for _ in range(shards)]
         self.rehash(words, arrays)
 
     def states_for(self, more: int) -> int:
@@ -145,10 +144,7 @@ class Visited:
 
     def slots_for(self, shard: int, more: int, words: int) -> int:
         """The slots that a shard must have before ``more`` states come into it."""
-        slots = len(self.tables[shard]) // words
-        while 4 * (self.in_table[shard] + more) > 3 * slots:
-            slots = max(128, (4 if slots < _FEW_SLOTS else 2) * slots)
-        return slots
+        return _slots(len(self.tables[shard]) // words, self.in_table[shard] + more)
 
     def growth(self, more: int, of_shard: Sequence[int], words: int, arrays: Arrays) -> int:
         """How many bytes are added before ``more`` states come, so many of each shard."""
@@ -181,18 +177,28 @@ class Visited:
         self.tables[shard] = table
 
     def rehash(self, words: int, arrays: Arrays) -> None:
-        """Make the hash table anew, of the states as they are now; other words are of other shards."""
-        kernel, shards = arrays.kernel, len(self.tables)
-        counts = arrays.of([0] * shards)
+        """Make the hash table anew, of the states as they are now."""
+        self.tables, self.in_table = self.tables_of(len(self.tables), words, arrays)
+
+    def tables_of(self, shards: int, words: int, arrays: Arrays) -> tuple[list[Any], list[int]]:
+        """The hash table of the states in so many shards, a power of two, and how many states stand in each."""
+        kernel, counts = arrays.kernel, arrays.of([0] * shards)
         kernel.count_in_shards(words, self.states, self.count, shards, counts)
-        self.tables, self.in_table = [[] for _ in counts], [int(count) for count in counts]
-        for shard in range(shards):
-            self.tables[shard] = arrays.grown([], self.slots_for(shard, 0, words) * words, EMPTY)
-            kernel.rehash_visited(words, self.states, self.count, shards, shard, self.tables[shard])
+        tables = [arrays.grown([], _slots(0, int(count)) * words, EMPTY) for count in counts]
+        for shard, table in enumerate(tables):
+            kernel.rehash_visited(words, self.states, self.count, shards, shard, table)
+        return tables, [int(count) for count in counts]
 
     def bytes(self, arrays: Arrays) -> int:
         """The bytes of the states, their parent pointers and their hash table."""
         return sum(arrays.bytes_of(numbers) for numbers in (self.states, self.parent, self.parent_event, *self.tables))
+
+
+def _slots(slots: int, count: int) -> int:
+    """The slots of a hash table that has ``slots`` and gets so many states."""
+    while 4 * count > 3 * slots:
+        slots = max(128, (4 if slots < _FEW_SLOTS else 2) * slots)
+    return slots
 
 
 def make_buffers(  # noqa: PLR0913, PLR0917 - the sizes of all
