@@ -21,8 +21,6 @@ from ackfsm.checking.explore.search.search import Search
 
 States: TypeAlias = npt.NDArray[np.int64]
 
-_SLOT_SEED = 3
-
 
 def state_hashes(states: States, seed: int) -> States:
     """A hash of 31 bits for each state, the same in every process."""
@@ -63,13 +61,12 @@ class StateSet:
     def index(self, states: States) -> States:
         """Return the index of each state, -1 for absent ones."""
         into = np.empty(len(states), dtype=np.int64)
-        flat, keys = np.ascontiguousarray(states).ravel(), state_hashes(states, _SLOT_SEED)
-        compiled.set_find(flat, keys, self._words, self._known, self._slots, into)
+        compiled.set_find(np.ascontiguousarray(states).ravel(), self._words, self._known, self._slots, into)
         return into
 
     def _add(self, states: States, count: int) -> int:
-        flat, keys = np.ascontiguousarray(states).ravel(), state_hashes(states, _SLOT_SEED)
-        return int(compiled.set_insert(flat, keys, self._words, self._known, self._slots, count))
+        flat = np.ascontiguousarray(states).ravel()
+        return int(compiled.set_insert(flat, len(states), self._words, self._known, self._slots, count))
 
     def _grow(self, count: int) -> None:
         if count * self._words > len(self._known):

@@ -28,6 +28,7 @@ __all__ = [
     "EMPTY",
     "EVENT_OF_PAIR",
     "HEAD",
+    "LINE",
     "MASK_BITS",
     "SHARD_SHIFT",
     "UNKNOWN",
@@ -52,6 +53,7 @@ __all__ = [
     "relayout_deltas",
     "repack",
     "scan_unexpanded",
+    "slot_of_number",
 ]
 
 WORD_BITS = 63
@@ -74,6 +76,10 @@ SHARD_SHIFT = 48
 PAIR_BITS = 16
 EVENT_OF_PAIR = (1 << PAIR_BITS) - 1
 """Bits for an event in a pair, and their mask."""
+
+
+LINE = 16
+"""So many numbers a lane has for one: processors that write to one line of the cache wait for each other."""
 
 
 class EncodedSystem(NamedTuple):
@@ -168,14 +174,14 @@ class Layout(NamedTuple):
 
 
 class SuccessorBuffers(NamedTuple):
-    """Successors found in each lane: ``capacity`` for a lane, ``fill`` of it used.
+    """Successors found in each lane: ``capacity`` for a lane, ``fill[lane * LINE]`` of it used.
 
     Of each successor: its ``states`` words, its ``hashes``, its ``parents`` state and ``parent_event``, and whether it
     is ``fresh``, that is new.  They stand in the order of a search with one processor in the pieces
-    ``first[k] <= entry < end[k]``, ``lane * pieces <= k < lane * pieces + count[lane]``; ``degree[k]`` has the
+    ``first[k] <= entry < end[k]``, ``lane * pieces <= k < lane * pieces + count[lane * LINE]``; ``degree[k]`` has the
     transitions from the states of a piece.  A piece with a state ``waiting[k] >= 0`` is that of a state with a
-    successor that is not known yet; ``late`` has their number.  For shard ``s`` of the hash table,
-    ``of_shard[lane * shards + s]`` has the number of successors, ``new[lane * shards + s]`` that of new ones.
+    successor that is not known yet; ``late[lane * LINE]`` of them wait.  For shard ``s`` of the hash table,
+    ``of_shard[lane * LINE + s]`` has the number of successors, ``new[lane * shards + s]`` that of new ones.
     """
 
     shards: int
@@ -367,11 +373,11 @@ def expand(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     ``parent_event`` has the event by which each state was found; events in the sleep set after it are counted, not
     taken.  ``violations[a]`` becomes the first state that shows the anomaly ``a``, unless it has one already.
     """
-    buffers.fill[lane], buffers.count[lane], buffers.late[lane] = 0, 0, 0
+    buffers.fill[lane * LINE], buffers.count[lane * LINE], buffers.late[lane * LINE] = 0, 0, 0
     for shard in range(buffers.shards):
-        buffers.of_shard[lane * buffers.shards + shard] = 0
+        buffers.of_shard[lane * LINE + shard] = 0
     while begin < stop:
-        room = buffers.capacity - buffers.fill[lane] - buffers.late[lane] * system.events
+        room = buffers.capacity - buffers.fill[lane * LINE] - buffers.late[lane * LINE] * system.events
         size = min(len(scratch.state), stop - begin, room // max(1, system.events))
         if size <= 0:
             break
@@ -384,18 +390,18 @@ def expand(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
             break
         pair = 0
         for n in range(size):
-            entry = buffers.fill[lane]
+            entry = buffers.fill[lane * LINE]
             if scratch.deferred[n]:
                 add_piece(buffers, lane, entry, entry, scratch.state[n])
-                buffers.late[lane] += 1
+                buffers.late[lane * LINE] += 1
                 while pair < pairs and scratch.pair[pair] >> PAIR_BITS == n:
                     pair += 1
             else:
                 pair = emit(layout, buffers, scratch, lane, n, pair, pairs)
-                last = lane * buffers.pieces + buffers.count[lane] - 1
-                if buffers.count[lane] == 0 or buffers.waiting[last] >= 0:
+                last = lane * buffers.pieces + buffers.count[lane * LINE] - 1
+                if buffers.count[lane * LINE] == 0 or buffers.waiting[last] >= 0:
                     last = add_piece(buffers, lane, entry, entry, EMPTY)
-                buffers.end[last] = buffers.fill[lane]
+                buffers.end[last] = buffers.fill[lane * LINE]
                 buffers.degree[last] += scratch.degree[n]
         begin += size
     return begin
@@ -403,8 +409,8 @@ def expand(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
 
 def add_piece(buffers: SuccessorBuffers, lane: int, first: int, end: int, waiting: int) -> int:
     """Append a piece to those of a lane; where it is."""
-    piece = lane * buffers.pieces + buffers.count[lane]
-    buffers.count[lane] += 1
+    piece = lane * buffers.pieces + buffers.count[lane * LINE]
+    buffers.count[lane * LINE] += 1
     buffers.first[piece], buffers.end[piece] = first, end
     buffers.degree[piece], buffers.waiting[piece] = 0, waiting
     return int(piece)
@@ -426,8 +432,8 @@ def expand_waiting(  # noqa: PLR0913, PLR0917 - as expand
     If memory may not suffice for a successor, the lane ends before the state that needs it, which is returned; else
     ``EMPTY``.
     """
-    piece, end = lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane]
-    while buffers.late[lane] > 0:
+    piece, end = lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane * LINE]
+    while buffers.late[lane * LINE] > 0:
         size = 0
         while piece < end and size < len(scratch.state):
             if buffers.waiting[piece] >= 0:
@@ -437,16 +443,16 @@ def expand_waiting(  # noqa: PLR0913, PLR0917 - as expand
         look_up_block(system, layout, interned, scratch, states, size)
         pairs = enumerate_enabled(system, interned, scratch, parent_event, size, violations)
         if not compute_successors(system, layout, interned, scratch, states, True):  # noqa: FBT003 - alone
-            buffers.count[lane] = scratch.piece[0] - lane * buffers.pieces
+            buffers.count[lane * LINE] = scratch.piece[0] - lane * buffers.pieces
             return int(scratch.state[0])
         pair = 0
         for n in range(size):
             here = scratch.piece[n]
-            buffers.first[here] = buffers.fill[lane]
+            buffers.first[here] = buffers.fill[lane * LINE]
             pair = emit(layout, buffers, scratch, lane, n, pair, pairs)
-            buffers.end[here], buffers.degree[here] = buffers.fill[lane], scratch.degree[n]
+            buffers.end[here], buffers.degree[here] = buffers.fill[lane * LINE], scratch.degree[n]
             buffers.waiting[here] = EMPTY
-        buffers.late[lane] -= size
+        buffers.late[lane * LINE] -= size
     return EMPTY
 
 
@@ -580,11 +586,11 @@ def emit(  # noqa: PLR0913, PLR0917 - as the others
 ) -> int:
     """Append the successors of the state ``n`` of a block to a lane; the first of the ``pairs`` after its own."""
     words, shards = layout.words, buffers.shards
-    entry, state = buffers.fill[lane], scratch.state[n]
+    entry, state = buffers.fill[lane * LINE], scratch.state[n]
     put = lane * buffers.capacity + entry
     while pair < pairs and scratch.pair[pair] >> PAIR_BITS == n:
         mixed = hash_of_state(scratch.child, pair * words, words)
-        buffers.of_shard[lane * shards + ((mixed >> SHARD_SHIFT) & (shards - 1))] += 1
+        buffers.of_shard[lane * LINE + ((mixed >> SHARD_SHIFT) & (shards - 1))] += 1
         buffers.hashes[put] = mixed
         buffers.parents[put] = state
         buffers.parent_event[put] = scratch.pair[pair] & EVENT_OF_PAIR
@@ -592,7 +598,7 @@ def emit(  # noqa: PLR0913, PLR0917 - as the others
             buffers.states[put * words + w] = scratch.child[pair * words + w]
         put += 1
         pair += 1
-    buffers.fill[lane] = put - lane * buffers.capacity
+    buffers.fill[lane * LINE] = put - lane * buffers.capacity
     return pair
 
 
@@ -645,7 +651,7 @@ def insert_visited(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as 
     others, most, touched = buffers.shards - 1, len(slots) // words - 1, 0
     for lane in range(lanes):
         new, offset = 0, lane * buffers.capacity
-        for piece in range(lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane]):
+        for piece in range(lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane * LINE]):
             begin, end = offset + buffers.first[piece], offset + buffers.end[piece]
             while begin < end:
                 size, stop = 0, min(begin + len(mine), end)
@@ -683,7 +689,7 @@ def append_new(  # noqa: PLR0913, PLR0917 - as the others
     There must be memory for all of them.  State ``k`` is ``states[k * words : (k + 1) * words]``.
     """
     offset, transitions = lane * buffers.capacity, 0
-    for piece in range(lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane]):
+    for piece in range(lane * buffers.pieces, lane * buffers.pieces + buffers.count[lane * LINE]):
         transitions += buffers.degree[piece]
         for place in range(offset + buffers.first[piece], offset + buffers.end[piece]):
             if buffers.fresh[place]:
@@ -703,6 +709,22 @@ def hash_of_state(states: Any, at: int, words: int) -> int:
         mixed = ((word & 0x7FFFFFFF) * 0x5BD1E995) ^ ((word >> 31) * 0x2C1B3C6D)
         mixed ^= mixed >> 32
     return mixed
+
+
+def slot_of_number(words: int, known: Any, slots: Any, states: Any, at: int) -> int:
+    """Where the number of a state, the ``words`` from ``at`` on, stands in a hash table of numbers, or would stand.
+
+    ``slots`` has the numbers of ``known`` states, ``EMPTY`` where there is none.
+    """
+    slot = hash_of_state(states, at, words) & (len(slots) - 1)
+    while slots[slot] >= 0:
+        differs = 0
+        for w in range(words):
+            differs |= known[slots[slot] * words + w] ^ states[at + w]
+        if differs == 0:
+            break
+        slot = (slot + 1) & (len(slots) - 1)
+    return int(slot)
 
 
 def count_in_shards(words: int, states: Any, count: int, shards: int, into: Any) -> None:

@@ -21,7 +21,7 @@ from ackfsm.checking.explore.search.kernel import (
     EncodedSystem,
     Layout,
     LocalStates,
-    hash_of_state,
+    slot_of_number,
 )
 
 __all__ = [
@@ -104,15 +104,12 @@ def look_up_state(  # noqa: PLR0913, PLR0917 - a compiled function gets all arra
 
 
 def index_states(words: int, states: Any, count: int, slots: Any) -> None:
-    """Insert the numbers of the first ``count`` states into the empty hash table ``slots``."""
+    """Insert the numbers of the first ``count`` states, all different, into the empty hash table ``slots``."""
     for state in range(count):
-        slot = hash_of_state(states, state * words, words) & (len(slots) - 1)
-        while slots[slot] >= 0:
-            slot = (slot + 1) & (len(slots) - 1)
-        slots[slot] = state
+        slots[slot_of_number(words, states, slots, states, state * words)] = state
 
 
-def live_successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as a whole
+def live_successors(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
     system: EncodedSystem, layout: Layout, interned: LocalStates, space: StateSpace, scratch: StateScratch, state: int
 ) -> int:
     """Put the live events of ``state`` and where they lead into the scratch; how many there are.
@@ -121,7 +118,7 @@ def live_successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as
     """
     words, masks, base = layout.words, system.masks, state * layout.words
     look_up_state(system, layout, interned, space, scratch, state)
-    most, count = len(space.slots) - 1, 0
+    count = 0
     for m in range(masks):
         enabled = space.live[m]
         for c in range(system.components):
@@ -142,20 +139,11 @@ def live_successors(  # noqa: C901, PLR0913, PLR0917 - the hot loop, compiled as
                 known |= interned.delta[step]
             if known < 0:
                 continue
-            slot = hash_of_state(scratch.child, 0, words) & most
-            while space.slots[slot] >= 0:
-                there = space.slots[slot]
-                same = True
-                for w in range(words):
-                    if space.states[there * words + w] != scratch.child[w]:
-                        same = False
-                        break
-                if same:
-                    scratch.events[count] = event
-                    scratch.after[count] = there
-                    count += 1
-                    break
-                slot = (slot + 1) & most
+            there = space.slots[slot_of_number(words, space.states, space.slots, scratch.child, 0)]
+            if there >= 0:
+                scratch.events[count] = event
+                scratch.after[count] = there
+                count += 1
     return count
 
 

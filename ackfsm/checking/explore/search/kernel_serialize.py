@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ackfsm.checking.explore.search.kernel import EncodedSystem, Layout, LocalStates, hash_mix, intern
+from ackfsm.checking.explore.search.kernel import EncodedSystem, Layout, LocalStates, hash_mix, intern, slot_of_number
 
 
 def hash_states(states: Any, words: int, seed: int, into: Any) -> None:
@@ -57,25 +57,15 @@ def serialize(  # noqa: PLR0913, PLR0917 - as above
 
 
 def set_insert(  # noqa: PLR0913, PLR0917 - as above
-    states: Any, keys: Any, words: int, known: Any, slots: Any, count: int
+    states: Any, new: int, words: int, known: Any, slots: Any, count: int
 ) -> int:
-    """Append the new ones of ``states`` to the ``known`` states, ``count`` of them; return their number then.
+    """Append those of the first ``new`` states that are not among the ``known`` ones, ``count`` of them; how many then.
 
-    ``slots`` is an open hash table of their indices; it and ``known`` have room for all.
+    ``slots`` is the hash table of their numbers; it and ``known`` have room for all.
     """
-    most = len(slots) - 1
-    for state in range(len(keys)):
-        slot = keys[state] & most
-        there = False
-        while slots[slot] >= 0 and not there:
-            there = True
-            for w in range(words):
-                if known[slots[slot] * words + w] != states[state * words + w]:
-                    there = False
-                    break
-            if not there:
-                slot = (slot + 1) & most
-        if not there:
+    for state in range(new):
+        slot = slot_of_number(words, known, slots, states, state * words)
+        if slots[slot] < 0:
             slots[slot] = count
             for w in range(words):
                 known[count * words + w] = states[state * words + w]
@@ -83,18 +73,7 @@ def set_insert(  # noqa: PLR0913, PLR0917 - as above
     return count
 
 
-def set_find(  # noqa: PLR0913, PLR0917 - as above
-    states: Any, keys: Any, words: int, known: Any, slots: Any, into: Any
-) -> None:
-    """Write the index of each of ``states`` among the ``known`` ones, -1 if it is not there."""
-    most = len(slots) - 1
-    for state in range(len(keys)):
-        slot = keys[state] & most
-        into[state] = -1
-        while slots[slot] >= 0 and into[state] < 0:
-            into[state] = slots[slot]
-            for w in range(words):
-                if known[slots[slot] * words + w] != states[state * words + w]:
-                    into[state] = -1
-                    break
-            slot = (slot + 1) & most
+def set_find(states: Any, words: int, known: Any, slots: Any, into: Any) -> None:
+    """Write the number of each of ``states`` among the ``known`` ones, -1 if it is not there."""
+    for state in range(len(into)):
+        into[state] = slots[slot_of_number(words, known, slots, states, state * words)]

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from ackfsm.checking.explore.reduction.ample import compute_ample_sets
 from ackfsm.checking.explore.search.encode import PackedNetwork
-from ackfsm.checking.explore.search.kernel import EMPTY, EVENT_OF_PAIR, MASK_BITS, UNKNOWN, Layout, LocalStates
+from ackfsm.checking.explore.search.kernel import EMPTY, EVENT_OF_PAIR, LINE, MASK_BITS, UNKNOWN, Layout, LocalStates
 from ackfsm.checking.explore.search.kernel_ample import NO_POR, AmpleSets
 from ackfsm.checking.explore.search.layout import (
     LocalLayout,
@@ -153,9 +153,8 @@ class Search:
         if self._is_short:
             self._grow_local_states()
         elif self.lanes_lost:
-            self._successors_each *= 2
             with suppress(MemoryError):  # with the buffers that there are it goes on more slowly
-                self._allocate_buffers(len(self._scratches), len(self._mine))
+                self._allocate_buffers(len(self._scratches), len(self._mine), 2 * self._successors_each)
         if not self.arrays.is_compiled and self.found_states >= (self.tuning.plain_states or 0) and self._may_compile():
             self._compile()
             self._allocate_buffers(1, 1)
@@ -173,9 +172,7 @@ class Search:
         self.level, self._end = self.level + 1, self.found_states
         may_divide = self.arrays.is_compiled and self._workers > 1 and self._pool is None
         if may_divide and self._end - self.expanded >= self.tuning.parallel_states:
-            with suppress(
-                MemoryError
-            ):  # one processor goes on alone, and ends when the memory that it has can grow no more
+            with suppress(MemoryError):  # one processor goes on alone, until its own memory can grow no more
                 self._divide()
 
     def _divide(self) -> None:
@@ -246,7 +243,7 @@ class Search:
         """Get memory for what is in the buffers; return false, and end the search, if that is more than allowed."""
         visited, words, arrays = self.visited, self.layout.words, self.arrays
         shards = len(visited.tables)
-        of_shard = [sum(map(int, self.buffers.of_shard[shard : lanes * shards : shards])) for shard in range(shards)]
+        of_shard = [sum(map(int, self.buffers.of_shard[shard : lanes * LINE : LINE])) for shard in range(shards)]
         more = sum(of_shard)
         if visited.count + more > _NUMBERS:
             raise InputError(f"more than {_NUMBERS:,} states are more than a search can number; ask about less")
@@ -377,16 +374,21 @@ class Search:
         self._machines = self.arrays.of(self._machines)
         self.visited.convert(self.layout.words, self.arrays)
 
-    def _allocate_buffers(self, lanes: int, shards: int) -> None:
-        """Empty buffers and scratches for so many lanes and shards; where memory does not suffice all is as it was."""
+    def _allocate_buffers(self, lanes: int, shards: int, each: int | None = None) -> None:
+        """Empty buffers and scratches for so many lanes and shards; where memory does not suffice all is as it was.
+
+        A lane has room for ``each`` successors of a state, on an average; as before if that is not given.
+        """
+        each = each or self._successors_each
         compiled, tuning = self.arrays.is_compiled, self.tuning
         chunk = tuning.plain_chunk if not compiled else max(1, tuning.chunk // (1 if lanes == 1 else _LANES_EACH))
         block = tuning.block if compiled else tuning.plain_block
-        capacity = self._successors_each * chunk + 2 * self.system.events
+        capacity = each * chunk + 2 * self.system.events
         buffers = make_buffers(self.arrays, lanes, shards, chunk, capacity, self.layout.words)
         scratches = [make_scratch(self.arrays, self.system, self.layout, block) for _ in range(lanes)]
         mine = [self.arrays.grown([], _AHEAD, 0) for _ in range(shards)]
         self.buffers, self._scratches, self._mine, self._lane_chunk = buffers, scratches, mine, chunk
+        self._successors_each = each
         self._violations = [self.arrays.of([EMPTY for _ in self.packed.anomalies]) for _ in range(lanes)]
         self._expand_waiting(0)  # of none: what is called when memory is short has to be compiled before
 

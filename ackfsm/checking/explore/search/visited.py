@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ackfsm.checking.explore.search import kernel
-from ackfsm.checking.explore.search.kernel import EMPTY, EncodedSystem, Layout, Scratch, SuccessorBuffers
+from ackfsm.checking.explore.search.kernel import EMPTY, LINE, EncodedSystem, Layout, Scratch, SuccessorBuffers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -206,9 +206,9 @@ def make_buffers(  # noqa: PLR0913, PLR0917 - the sizes of all
 ) -> SuccessorBuffers:
     """Empty buffers of so many lanes, each for a ``chunk`` of states with so many successors together."""
     pieces = 2 * chunk + 2
-    sizes = {"states": lanes * capacity * words} | dict.fromkeys(("fill", "count", "late"), lanes)
+    sizes = {"states": lanes * capacity * words} | dict.fromkeys(("fill", "count", "late", "of_shard"), lanes * LINE)
     sizes |= dict.fromkeys(("first", "end", "degree", "waiting"), lanes * pieces)
-    sizes |= dict.fromkeys(("of_shard", "new"), lanes * shards)
+    sizes["new"] = lanes * shards
     names = SuccessorBuffers._fields[3:]
     return SuccessorBuffers(
         shards,
@@ -224,6 +224,7 @@ def make_scratch(arrays: Arrays, system: EncodedSystem, layout: Layout, block: i
     pairs = block * system.events
     of_components = dict.fromkeys(("head", "base", "nth"), block * system.components)
     of_pairs = {"pair": pairs, "child": pairs * layout.words, "order": pairs}
-    others = {"enabled": block * system.masks, "fill": system.components + 1, "machines": system.local_words}
+    others = {"enabled": block * system.masks}
+    others |= {"fill": system.components + 1 + LINE, "machines": system.local_words + LINE}  # of one processor alone
     sizes = of_components | of_pairs | others
     return Scratch(**{name: arrays.grown([], sizes.get(name, block), 0) for name in Scratch._fields})
