@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from ackfsm import cli
 from ackfsm.checking import explore
 from ackfsm.checking.explore import Exploration, Interpreter, pack
+from ackfsm.checking.explore.search.kernel import SuccessorBuffers
 from ackfsm.checking.explore.search.options import Tuning
 from ackfsm.checking.explore.search.search import Search
-from ackfsm.checking.explore.search.visited import Visited, map_pages
+from ackfsm.checking.explore.search.visited import Arrays, Visited, make_buffers, map_pages
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Configuration, Fault, HostError, InputError
@@ -489,6 +490,30 @@ def test_memory_is_kept_until_a_search_that_memory_stops_looks_at_the_states_for
     assert found.stopped_by == "memory"
     assert given_back
     assert all(given_back)
+
+
+@pytest.mark.parametrize("allowed", [0, 1], ids=["one processor alone", "lanes as small as they are"])
+def test_without_memory_for_more_a_search_goes_on_with_what_it_has(
+    allowed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def buffers(arrays: Arrays, lanes: int, *sizes: int) -> SuccessorBuffers:
+        if lanes > 1:
+            asked.append(lanes)
+            if len(asked) > allowed:
+                raise MemoryError
+        return make_buffers(arrays, lanes, *sizes)
+
+    network = system(messages=2)
+    packed = pack(network)
+    whole = explore.explore_packed(packed, network.events, explore.SearchOptions(workers=1))
+    monkeypatch.setattr("ackfsm.checking.explore.search.search.make_buffers", buffers)
+    monkeypatch.setattr("ackfsm.checking.explore.search.search._SUCCESSORS_EACH", 1)
+    pace = Tuning(plain_states=1, parallel_states=100, chunk=1_000)
+    found = explore.explore_packed(packed, network.events, explore.SearchOptions(workers=2, tuning=pace))
+    assert len(asked) > allowed
+    assert dataclasses.replace(found, bytes=0) == dataclasses.replace(whole, bytes=0)
 
 
 def test_where_memory_ends_in_the_midst_it_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
