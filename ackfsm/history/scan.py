@@ -353,7 +353,8 @@ def copy_names(raw: Any, names: Any, column: Any, offsets: Any, data: Any) -> No
     for name in range(len(names)):
         if names[name, 2] == column:
             begin, length = names[name, 0], names[name, 1]
-            data[filled : filled + length] = raw[begin : begin + length]
+            for place in range(length):
+                data[filled + place] = raw[begin + place]
             filled += length
             found += 1
             offsets[found] = filled

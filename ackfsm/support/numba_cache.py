@@ -20,6 +20,9 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
+_MAKERS = frozenset({"copy", "empty", "full", "ones", "zeros"})
+"""The names by which compiled functions make arrays."""
+
 
 class CacheWarning(RuntimeWarning):
     """Compiled code cannot be cached, which costs nothing but time."""
@@ -32,12 +35,22 @@ def compiled(function: Any, known: dict[str, Any] | None = None, files: Sequence
     Once one of ``files`` has changed it is compiled again.
     """
     bound = function if known is None else FunctionType(function.__code__, function.__globals__ | known)
-    made: Any = numba.njit(nogil=True)(bound)
+    # Without arrays of its own a function counts no references to those that it gets: each call would count them, by
+    # turns with other threads, and in memory of which Numba does not see that there is none.
+    counted: dict[str, Any] = {"_nrt": _makes_arrays(function, known or {})}
+    made: Any = numba.njit(nogil=True, **counted)(bound)
     if hasattr(made, "_cache"):  # it is the function itself where NUMBA_DISABLE_JIT is set
         made._cache = cache_of(bound, files)  # noqa: SLF001 - njit(cache=True) takes no cache of ours
     if known is not None:
         known[function.__name__] = made
     return made
+
+
+def _makes_arrays(function: Any, known: dict[str, Any]) -> bool:
+    """Whether ``function`` makes arrays, or one that it calls; Numba refuses what makes some and is not found here."""
+    names = function.__code__.co_names
+    called = (getattr(known.get(name), "targetoptions", {}) for name in names)
+    return not _MAKERS.isdisjoint(names) or any(options["_nrt"] for options in called if options)
 
 
 def compiled_functions(*modules: ModuleType) -> SimpleNamespace:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 import pytest
 
 from ackfsm.support.numba_cache import CacheWarning, cache_of, compiled, compiled_functions
@@ -103,6 +104,27 @@ def test_the_kernel_is_kept_so(kernel: str) -> None:
     assert type(function._cache).__module__ == cache_of.__module__  # noqa: SLF001 - this very thing
     plain: Any = numba.njit(_Toy.compiled)
     assert type(plain._cache).__name__ == "NullCache"  # noqa: SLF001 - this is what is replaced
+
+
+def test_a_call_counts_references_to_its_arrays_only_where_arrays_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counting takes twice as long as a search itself, and a process without memory for the counters dies."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    makes = "def double(numbers):\n    more = numbers.copy()\n    more += numbers\n    return more\n"
+    calls = "def last(numbers):\n    return double(numbers)[-1]\n"
+    fills = "def fill(numbers):\n    numbers[0] = 7\n    return numbers[0]\n"
+    (tmp_path / "filling.py").write_text(makes + calls + fills)
+    functions = compiled_functions(importlib.import_module("filling"))
+
+    def counts(function: Any, returned: object) -> bool:
+        assert np.all(function(np.array([1, 2])) == returned)
+        return "NRT_adapt_ndarray_from_python" in "".join(function.inspect_llvm().values())
+
+    assert not counts(functions.fill, 7)
+    assert counts(functions.double, [2, 4])
+    assert counts(functions.last, 4)
 
 
 @pytest.mark.parametrize("ending", [".nbi", ".nbc"])

@@ -461,10 +461,7 @@ def test_a_search_that_memory_stops_tells_what_it_found(workers: int) -> None:
 def test_memory_is_kept_until_a_search_that_memory_stops_looks_at_the_states_for_the_last_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """How much is needed depends on LLVM; so it is looked at that as much as was measured is kept, and given back.
-
-    While states get memory, what calls of compiled code need is kept as well.
-    """
+    """How much is needed depends on LLVM; so it is looked at that as much as was measured is kept, and given back."""
     kept: list[mmap.mmap] = []
     given_back: list[bool] = []
     record = Search._record_violations  # noqa: SLF001 - memory is given back between two calls of it
@@ -474,7 +471,7 @@ def test_memory_is_kept_until_a_search_that_memory_stops_looks_at_the_states_for
         return kept[-1]
 
     def full(*_: object) -> None:
-        assert [len(pages) for pages in kept if not pages.closed] == [64 << 20, 4 << 20]
+        assert [len(pages) for pages in kept if not pages.closed] == [64 << 20]
         raise MemoryError
 
     def look(search: Search, depth: int) -> None:

@@ -155,10 +155,24 @@ def hash_of_states(states: Any) -> int:
 
 def begin(part: PartArrays, states: Any) -> None:
     """Make ``states`` number 0."""
-    part.states[0] = states
+    put_states(part, 0, states)
     part.used[0] = 1
     part.hashes[0] = hash_of_states(states)
     look_up_states(part)
+
+
+def put_states(part: PartArrays, number: int, states: Any) -> None:
+    """Make ``states`` those of all machines at ``number``."""
+    for machine in range(len(states)):
+        part.states[number, machine] = states[machine]
+
+
+def has_states(part: PartArrays, number: int, states: Any) -> bool:
+    """Whether ``states`` are those of all machines at ``number``."""
+    same = True
+    for machine in range(len(states)):
+        same &= part.states[number, machine] == states[machine]
+    return same
 
 
 def look_up_states(part: PartArrays) -> None:
@@ -177,7 +191,7 @@ def number_of(part: PartArrays, states: Any) -> int:
     at = hash_of(hashed) & size
     while part.table[at] >= 0:
         number = part.table[at]
-        if part.hashes[number] == hashed and (part.states[number] == states).all():
+        if part.hashes[number] == hashed and has_states(part, number, states):
             return int(number)
         at = (at + 1) & size
     return -1
@@ -225,7 +239,7 @@ def add_state(part: PartArrays, states: Any) -> int:
     if number < 0:
         number = part.used[0]
         part.used[0] = number + 1
-        part.states[number] = states
+        put_states(part, number, states)
         part.hashes[number] = hash_of_states(states)
         size = len(part.table) - 1
         at = hash_of(part.hashes[number]) & size
@@ -541,16 +555,16 @@ def spread(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
     possible: PossibleSteps,
     views: ViewArrays,
     targets: Any,
+    fresh: Any,
     position: int,
     last: int,
     chaos: int,
 ) -> int:
     """Add what messages do that views do not hold, for views from ``position`` up to ``last``, where it is new.
 
-    With ``chaos`` 1 they do whatever views let happen.
+    With ``chaos`` 1 they do whatever views let happen.  ``fresh`` is room for what is new of one view.
     """
     words = views.done.shape[2]
-    fresh = views.done[0].copy()
     while position < last:
         if views.used[0] + targets.shape[1] > len(views.packed):
             return position

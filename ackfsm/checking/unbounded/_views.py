@@ -234,10 +234,11 @@ class Views:
 
     def _spread(self) -> None:
         position, last, chaos = 0, len(self), int(self.level is Level.CHAOS)
+        fresh = np.empty_like(self.arrays.done[0])
         while position < last:
             position = _compiled.spread(
                 *self._all_arrays(),
-                *(position, min(last, position + _BATCH), chaos),
+                *(fresh, position, min(last, position + _BATCH), chaos),
             )
             self._make_room()
 

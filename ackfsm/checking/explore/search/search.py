@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, Self, TypeVar
 
@@ -37,11 +37,6 @@ _NUMBERS = 1 << 32
 _RESERVE = 64 << 20
 """Bytes that are reserved, never touched: where memory ends, the last look at the states still needs some to compile
 what it calls first, and LLVM aborts the process where it gets none."""
-
-
-_SPARE = 4 << 20
-"""Bytes that are left where memory ends as states get theirs: a call of compiled code needs some for its arguments, and
-the process dies where it gets none."""
 
 _SUCCESSORS_EACH = 4
 """Successors of a state that a lane has room for, on an average, until that proves too few."""
@@ -254,9 +249,8 @@ class Search:
             self._stop("max_memory")
             return False
         try:
-            with closing(map_pages(_SPARE)):
-                visited.grow(more, words, arrays)
-                larger = [visited.larger_table(shard, some, words, arrays) for shard, some in enumerate(of_shard)]
+            visited.grow(more, words, arrays)
+            larger = [visited.larger_table(shard, some, words, arrays) for shard, some in enumerate(of_shard)]
         except MemoryError:  # what was there is as it was
             self._stop("memory")
             return False
