@@ -40,7 +40,7 @@ def test_the_examples_of_the_engine_run(line: int, code: str) -> None:
 
 
 def test_the_examples_of_the_engine_are_there() -> None:
-    assert len(list(documents.blocks(_ENGINE))) == 13
+    assert len(list(documents.blocks(_ENGINE))) == 10
 
 
 def test_the_page_of_the_modes_that_behave_alike_is_made_from_the_rows_as_they_are() -> None:
