@@ -102,7 +102,7 @@ def test_the_exchange_of_the_page_is_what_the_broker_answers() -> None:
         timeout=60,
     ).stdout
     assert [json.loads(line) for line in said.splitlines()] == answers
-    assert len(answers) == 12
+    assert len(answers) == 6
 
 
 def test_the_protocol_of_the_page_has_every_request_and_word() -> None:
