@@ -1,8 +1,8 @@
 """Code and output in documents: found, and put in again where they come from files and commands.
 
 ``<!-- from FILE -->`` before a block says that it is that file, ``<!-- output of FILE -->`` that it is what pytest
-says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints, perhaps ``| head -N`` or
-``| cut -c -N``.
+says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints; of the last two perhaps
+``| head -N`` or ``| cut -c -N``.
 ``<!-- FILE is what ackfsm ... prints -->`` says it of a file, and ``writes`` where the command names that file.
 ``<!-- made from spec/recording.yaml ... -->`` stands before the table of the lines of a history.
 ``python -m model_tests.documents`` brings the documents up to date; the page of the modes that behave alike, which
@@ -19,7 +19,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -66,7 +66,7 @@ _TAKEN = re.compile(
 _WRITTEN = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) writes -->$", re.MULTILINE)
 _FILE = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) prints -->$", re.MULTILINE)
 _LINES = re.compile(r"(<!-- made from spec/recording\.yaml [^\n]+ -->\n\n)(?:\|[^\n]*\n)+")
-_CUT = re.compile(r"(?P<command>.+) \| (?P<cut>cut -c|head) -(?P<most>\d+)")
+_CUT = re.compile(r"(?P<what>.+) \| (?P<cut>cut -c|head) -(?P<most>\d+)")
 
 # Where one of these is set pytest may show more of a difference than a reader at a terminal sees.
 _VERBOSE = ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS")
@@ -83,7 +83,7 @@ def current(document: Path) -> str:
     """``document`` as it is with what its files are and say now."""
 
     def taken(found: re.Match[str]) -> str:
-        text = "\n".join(line.rstrip() for line in _MADE[found["what"]](found["file"]).splitlines())
+        text = "\n".join(line.rstrip() for line in _cut(found["file"], _MADE[found["what"]]).splitlines())
         return f"<!-- {found['what']} {found['file']} -->\n```{found['language']}\n{text.rstrip()}\n```"
 
     text = _TAKEN.sub(taken, document.read_text(encoding="utf-8"))
@@ -136,10 +136,18 @@ def _text_of(file: str) -> str:
     return (PROJECT / file).read_text(encoding="utf-8")
 
 
+def _cut(line: str, made: Callable[[str], str]) -> str:
+    """What is made of ``line``, or as much of it as the end of ``line`` asks for."""
+    cut = _CUT.fullmatch(line)
+    if not cut:
+        return made(line)
+    most, lines = int(cut["most"]), made(cut["what"]).splitlines()
+    return "\n".join(lines[:most] if cut["cut"] == "head" else [text[:most] for text in lines])
+
+
 def _printed_by(line: str) -> str:
     """What the command line prints, which must not say a word on standard error."""
-    cut = _CUT.fullmatch(line)
-    command, *options = shlex.split(cut["command"] if cut else line)
+    command, *options = shlex.split(line)
     assert command == "ackfsm", line
     out, err = io.StringIO(), io.StringIO()
     with (
@@ -151,10 +159,7 @@ def _printed_by(line: str) -> str:
         os.environ.pop("COLUMNS", None)
         cli.main(options)
     assert not err.getvalue(), err.getvalue()
-    if not cut:
-        return out.getvalue()
-    most, lines = int(cut["most"]), out.getvalue().splitlines()
-    return "\n".join(lines[:most] if cut["cut"] == "head" else [text[:most] for text in lines])
+    return out.getvalue()
 
 
 def _output_of(name: str) -> str:

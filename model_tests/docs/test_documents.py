@@ -69,7 +69,7 @@ def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:
     shown = {path.name for path in EXAMPLES.glob("*.py")}
     assert len(shown) == 5
     assert all(f"model_tests/examples/{name}" in text for name in shown)
-    assert text.count("again: pytest ") == 1
+    assert text.count("fault point 8:consumer_crash: ") == 1
 
 
 def test_the_page_of_explanations_shows_what_its_commands_print() -> None:
