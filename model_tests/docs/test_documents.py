@@ -63,13 +63,11 @@ def test_the_first_page_shows_what_its_commands_and_its_example_print(capsys: py
     assert capsys.readouterr().out == shown
 
 
-def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:
+def test_the_guide_names_every_example() -> None:
     text = documents.GUIDE.read_text(encoding="utf-8")
-    assert text == documents.current(documents.GUIDE), "run python -m model_tests.documents"
     shown = {path.name for path in EXAMPLES.glob("*.py")}
     assert len(shown) == 5
     assert all(f"model_tests/examples/{name}" in text for name in shown)
-    assert text.count("fault point 8:consumer_crash: ") == 1
 
 
 def test_the_page_of_explanations_shows_what_its_commands_print() -> None:
