@@ -24,10 +24,9 @@ ALIKE_STATES: Final = 30_000
 
 _INTRODUCTION: Final = (
     "Acknowledgement modes and ways to consume of which no history shows a difference while any one fault may happen,"
-    f" with all other settings at their defaults: with one message, and with two (up to {ALIKE_STATES:,} states). Where"
-    " the same rows decide, the two modes are one system with any number of messages and of faults; `ackfsm where NAME`"
-    " explains the conditions. Otherwise a run of two messages that one of them cannot do tells them apart. A mode"
-    " stands beside the first that it is like. A mode that is not here is like none."
+    f" all other settings being at their defaults: with one message, or with two (up to {ALIKE_STATES:,} states). Where"
+    " the same rows decide, the modes are one system with any number of messages and faults. Else a run of two messages"
+    " that one of them cannot do tells them apart. A mode stands beside the first that it is like, or is like none."
 )
 
 _Cell: TypeAlias = tuple[str, str, EventRef]

@@ -1,8 +1,7 @@
 """Code and output in documents: found, and put in again where they come from files and commands.
 
-``<!-- from FILE -->`` before a block says that it is that file, ``<!-- output of FILE -->`` that it is what pytest
-says of it, ``<!-- printed by ackfsm ... -->`` that it is what the command prints, perhaps ``| head -N`` or
-``| cut -c -N``.
+``<!-- from FILE -->`` before a block says that it is that file, ``<!-- printed by ackfsm ... -->`` that it is what the
+command prints, perhaps ``| head -N``.
 ``<!-- FILE is what ackfsm ... prints -->`` says it of a file, and ``writes`` where the command names that file.
 ``<!-- made from spec/recording.yaml ... -->`` stands before the table of the lines of a history.
 ``python -m model_tests.documents`` brings the documents up to date; the page of the modes that behave alike, which
@@ -22,8 +21,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
-
-import pytest
 
 from ackfsm import cli, tables
 from ackfsm.showing.views.index import lines_table
@@ -60,16 +57,13 @@ HISTORY = PROJECT / "docs" / "history.md"
 
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _TAKEN = re.compile(
-    r"^<!-- (?P<what>from|output of|printed by) (?P<file>[^\n]+) -->\n```(?P<language>\w+)\n.*?^```$",
+    r"^<!-- (?P<what>from|printed by) (?P<file>[^\n]+) -->\n```(?P<language>\w+)\n.*?^```$",
     re.DOTALL | re.MULTILINE,
 )
 _WRITTEN = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) writes -->$", re.MULTILINE)
 _FILE = re.compile(r"^<!-- (?P<file>\S+) is what (?P<command>ackfsm [^\n]+) prints -->$", re.MULTILINE)
 _LINES = re.compile(r"(<!-- made from spec/recording\.yaml [^\n]+ -->\n\n)(?:\|[^\n]*\n)+")
-_CUT = re.compile(r"(?P<command>.+) \| (?P<cut>cut -c|head) -(?P<most>\d+)")
-
-# Where one of these is set pytest may show more of a difference than a reader at a terminal sees.
-_VERBOSE = ("CI", "BUILD_NUMBER", "PYTEST_ADDOPTS")
+_CUT = re.compile(r"(?P<command>.+) \| head -(?P<most>\d+)")
 
 
 def blocks(document: Path) -> Iterator[tuple[int, str]]:
@@ -151,50 +145,10 @@ def _printed_by(line: str) -> str:
         os.environ.pop("COLUMNS", None)
         cli.main(options)
     assert not err.getvalue(), err.getvalue()
-    if not cut:
-        return out.getvalue()
-    most, lines = int(cut["most"]), out.getvalue().splitlines()
-    return "\n".join(lines[:most] if cut["cut"] == "head" else [text[:most] for text in lines])
+    return "\n".join(out.getvalue().splitlines()[: int(cut["most"])]) if cut else out.getvalue()
 
 
-def _output_of(name: str) -> str:
-    """What a test that fails says, without the frame around it."""
-    file = PROJECT / name
-    options = ("-p", "ackfsm.driving.pytest_plugin", "-p", "no:cacheprovider", "-p", "no:terminal", "-c", "/dev/null")
-    heard = _Heard()
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(io.StringIO()),
-        mock.patch.dict(os.environ),
-    ):
-        for variable in _VERBOSE:
-            os.environ.pop(variable, None)
-        copy = Path(folder) / f"test_{file.name}"
-        copy.write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
-        pytest.main([copy.name, "--rootdir", folder, "--import-mode=importlib", *options], plugins=[heard])
-    return "\n".join(heard.said)
-
-
-class _Heard:
-    """Hears what is said of failures."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a failed report says."""
-        if report.failed:
-            lines = report.longreprtext.splitlines()
-            said = [line.removeprefix("E   ").rstrip() for line in lines if line.startswith("E   ")] or lines
-            self.said.append("\n".join(_without_indent(said)))
-
-
-def _without_indent(lines: list[str]) -> list[str]:
-    return [line.removeprefix("    ") for line in lines] if all(line[:4].isspace() for line in lines if line) else lines
-
-
-_MADE = {"from": _text_of, "output of": _output_of, "printed by": _printed_by}
+_MADE = {"from": _text_of, "printed by": _printed_by}
 
 
 def _write_alike() -> None:
@@ -211,7 +165,7 @@ def _write_alike() -> None:
 
 if __name__ == "__main__":
     _write_alike()
-    for path in (README, GUIDE, EXPLAINING, HISTORY, IMPORTING, PLANNING):
+    for path in (README, EXPLAINING, HISTORY, IMPORTING, PLANNING):
         for file, text in {path: current(path), **files(path)}.items():
             file.write_text(text, encoding="utf-8")
     for file, text in {**screens(), described.PAGE: described.page()}.items():

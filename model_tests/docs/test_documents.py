@@ -40,7 +40,7 @@ def test_the_examples_of_the_engine_run(line: int, code: str) -> None:
 
 
 def test_the_examples_of_the_engine_are_there() -> None:
-    assert len(list(documents.blocks(_ENGINE))) == 13
+    assert len(list(documents.blocks(_ENGINE))) == 10
 
 
 def test_the_page_of_the_modes_that_behave_alike_is_made_from_the_rows_as_they_are() -> None:
@@ -63,13 +63,11 @@ def test_the_first_page_shows_what_its_commands_and_its_example_print(capsys: py
     assert capsys.readouterr().out == shown
 
 
-def test_the_guide_shows_the_examples_and_what_is_said_of_them() -> None:
+def test_the_guide_names_every_example() -> None:
     text = documents.GUIDE.read_text(encoding="utf-8")
-    assert text == documents.current(documents.GUIDE), "run python -m model_tests.documents"
     shown = {path.name for path in EXAMPLES.glob("*.py")}
     assert len(shown) == 5
     assert all(f"model_tests/examples/{name}" in text for name in shown)
-    assert text.count("again: pytest ") == 1
 
 
 def test_the_page_of_explanations_shows_what_its_commands_print() -> None:
@@ -77,9 +75,8 @@ def test_the_page_of_explanations_shows_what_its_commands_print() -> None:
     assert text == documents.current(documents.EXPLAINING), "run python -m model_tests.documents"
     messages, witnesses = text.split("## The way to an anomaly")
     commands = re.findall(r"^<!-- printed by ackfsm (\w+)", messages, flags=re.MULTILINE)
-    assert commands == ["verify", "explain", "explain", "explain"]
-    forms = re.findall(r"^<!-- printed by ackfsm explain .*?(?: --as (\w+).*)? -->$", witnesses, flags=re.MULTILINE)
-    assert forms == ["", "history"]
+    assert commands == ["explain", "explain"]
+    assert re.findall(r"^<!-- printed by ackfsm (\w+)", witnesses, flags=re.MULTILINE) == ["explain"]
     pictures = documents.files(documents.EXPLAINING)
     assert [path.name for path in pictures] == ["explained-message.svg", "witness-loss.svg"]
     for path, made in pictures.items():

@@ -14,6 +14,8 @@ import pika
 import pytest
 
 from ackfsm.driving.live.brokers import RabbitMq
+from ackfsm.recorder import Recorder
+from ackfsm.recorder.pika import recorded
 from model_tests import tutorials
 from model_tests.support.brokers import running
 from model_tests.support.places import PROJECT
@@ -110,43 +112,37 @@ def test_the_adapter_for_pika_runs_on_rabbitmq(
     developer: Callable[[str], types.ModuleType], broker: RabbitMq, tmp_path: Path
 ) -> None:
     """A process dies between the work on an order and its acknowledgement; another one goes on, and is recorded."""
-    booking, adapter, recorded = developer("booking"), developer("pika_orders"), developer("recorded")
+    booking, adapter = developer("booking"), developer("pika_orders")
     path = tmp_path / "run.jsonl"
-    history = recorded.History(path, profile="rabbitmq", ack_mode="INDIVIDUAL_ACKNOWLEDGE")
+    config = {"profile": "rabbitmq", "ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "consumption": "receive"}
+    recorder = Recorder(path, "shop", config=config)
     booked: list[tuple[str, bytes, bool]] = []
 
-    def orders(channel: Any, process: str) -> Any:
-        return recorded.RecordedOrders(adapter.PikaOrders(channel, "orders"), history, process)
-
-    def booking_of(process: str, *, dies: bool = False) -> Callable[[Any], None]:
+    def booking_of(*, dies: bool = False) -> Callable[[Any], None]:
         def book(order: Any) -> None:
             booked.append((order.id, order.body, order.redelivered))
-            history(process, "processed", order.id)
             if dies:
                 raise _Death
 
         return book
 
-    with _channel(broker) as channel:
+    with _channel(broker, recorder) as channel:
         channel.queue_declare("orders")
         channel.confirm_delivery()
         for name in ("tea", "milk"):
-            history("shop", "send", name)
             channel.basic_publish("", "orders", name.encode(), pika.BasicProperties(message_id=name, delivery_mode=2))
-            history("shop", "confirmed", name)
-    with pytest.raises(_Death), _channel(broker) as channel:
-        booking.book_orders(orders(channel, "billing-1"), booking_of("billing-1", dies=True))
-    history("billing-1", "fault", fault="consumer_crash")
-    history("billing-1", "recovered", fault="consumer_crash")
-    with _channel(broker) as channel:
-        booking.book_orders(orders(channel, "billing-2"), booking_of("billing-2"))
-    with _channel(broker) as channel:
+    first, second = recorder.as_process("billing-1"), recorder.as_process("billing-2")
+    with pytest.raises(_Death), _channel(broker, first) as channel:
+        booking.book_orders(adapter.PikaOrders(channel, "orders"), booking_of(dies=True))
+    first.fault("consumer_crash")
+    first.recovered("consumer_crash")
+    with _channel(broker, second) as channel:
+        booking.book_orders(adapter.PikaOrders(channel, "orders"), booking_of())
         assert channel.queue_declare("orders", passive=True).method.message_count == 0, "all are acknowledged"
-    history("shop", "drained")
-    history.close()
+    recorder.drained("orders")
     assert booked == [("tea", b"tea", False), ("tea", b"tea", True), ("milk", b"milk", False)]
     found = judged(path)
-    assert (found.verdict, found.counts, found.messages) == ("valid", {"duplicate": 1, "reprocessed": 1}, 2)
+    assert (found.verdict, found.counts, found.messages) == ("valid", {"duplicate": 1}, 2)
 
 
 class _Death(Exception):  # noqa: N818 - of a process
@@ -161,6 +157,7 @@ def broker() -> Iterator[RabbitMq]:
 
 
 @contextlib.contextmanager
-def _channel(broker: RabbitMq) -> Iterator[Any]:
-    with pika.BlockingConnection(pika.ConnectionParameters("127.0.0.1", broker.ports["amqp"])) as connection:
+def _channel(broker: RabbitMq, recorder: Recorder) -> Iterator[Any]:
+    parameters = pika.ConnectionParameters("127.0.0.1", broker.ports["amqp"])
+    with recorded(pika.BlockingConnection(parameters), recorder) as connection:
         yield connection.channel()

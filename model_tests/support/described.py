@@ -38,12 +38,12 @@ def command(need: Mapping[str, Any]) -> list[str]:
 
 def page() -> str:
     """The text of :data:`PAGE`, with the table of the needs as they are now."""
-    table = page_of(rows_of(("application", "asked", "take", "because"), [_row(need) for need in needs()]))
+    table = page_of(rows_of(("application", "asked", "take"), [_row(need) for need in needs()]))
     return _TABLE.sub(lambda found: f"{found[1]}{table}", PAGE.read_text(encoding="utf-8"))
 
 
-def _row(need: Mapping[str, Any]) -> tuple[str, str, str, str]:
+def _row(need: Mapping[str, Any]) -> tuple[str, str, str]:
     left = "; ".join(f"without {code(name)}: {code(taken)}" for name, taken in need.get("none", {}).items())
     take = code(need["take"]) if "take" in need else f"none gives all; {left}"
     asked = code(shlex.join(command(need)[1:5]))
-    return f"{need['name']}: {need['words']}", asked, take, f"{need['why']} [{need['reference']}]"
+    return f"{need['name']}: {need['words']}", asked, take
