@@ -164,7 +164,7 @@ class Fsm:
     """An ordinary finite-state machine: one row for every state and every event of the alphabet.
 
     ``reactive_events`` has, by name, the events that some state does not ignore; ``possible`` has those that
-    some state does not refuse.
+    some state does not refuse, ``moving`` those on which some state has a transition (a ``to`` row).
     """
 
     name: str
@@ -174,6 +174,7 @@ class Fsm:
     rows: Mapping[tuple[str, EventRef], Row]
     reactive_events: Mapping[str, tuple[EventRef, ...]] = dataclasses.field(init=False, compare=False, repr=False)
     possible: frozenset[EventRef] = dataclasses.field(init=False, compare=False, repr=False)
+    moving: frozenset[EventRef] = dataclasses.field(init=False, compare=False, repr=False)
     _columns: dict[EventRef, tuple[int, ...]] = dataclasses.field(
         init=False, compare=False, repr=False, default_factory=dict
     )
@@ -183,15 +184,13 @@ class Fsm:
 
     def __post_init__(self) -> None:
         reactive: dict[str, tuple[EventRef, ...]] = {}
-        possible: list[EventRef] = []
-        for event in self.alphabet:
-            kinds = {self.rows[state, event].kind for state in _telling(self.states)}
-            if kinds != {RowKind.IGNORE}:
+        kinds = {event: {self.rows[state, event].kind for state in _telling(self.states)} for event in self.alphabet}
+        for event, its in kinds.items():
+            if its != {RowKind.IGNORE}:
                 reactive[event.name] = (*reactive.get(event.name, ()), event)
-            if kinds != {RowKind.REFUSE}:
-                possible.append(event)
         object.__setattr__(self, "reactive_events", reactive)
-        object.__setattr__(self, "possible", frozenset(possible))
+        object.__setattr__(self, "possible", frozenset(e for e, its in kinds.items() if its != {RowKind.REFUSE}))
+        object.__setattr__(self, "moving", frozenset(e for e, its in kinds.items() if RowKind.TO in its))
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -218,10 +217,6 @@ class Fsm:
             found = tuple(-1 if row.kind is RowKind.REFUSE else number[row.target] for row in rows)
             self._columns[event] = found
         return found
-
-    def has_transition(self, event: EventRef) -> bool:
-        """Whether some state has a transition (a ``to`` row) on ``event``."""
-        return any(self.rows[state, event].kind is RowKind.TO for state in _telling(self.states))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
