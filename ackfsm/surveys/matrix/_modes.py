@@ -32,6 +32,7 @@ KEPT_IN: Final = "any_number.txt"
 
 _KEY_LENGTH: Final = 16
 _CONFIGURATIONS_A_TASK: Final = 80
+"""Configurations share most of their rows, and those of one task what is made of them."""
 
 _UNDECIDED: Final = re.compile(r"(?P<name>\w+):(?P<searched>\d+) \[(?P<why>[^]]*)\]")
 
