@@ -136,13 +136,13 @@ def _mutated(machine: Machine, mutant: Mutant, rows: tuple[Row, ...], *, told_ap
 
 def _changed(machine: Machine, mutant: Mutant, row: Row, *, told_apart: bool) -> Row:
     if mutant.deed in {"deleted", "refused"}:
-        return dataclasses.replace(row, kind=RowKind.REFUSE, target=row.state)
+        return row._replace(kind=RowKind.REFUSE, target=row.state)
     if mutant.deed == "allowed":
-        return dataclasses.replace(row, kind=RowKind.IGNORE, target=row.state)
+        return row._replace(kind=RowKind.IGNORE, target=row.state)
     can_hold = told_apart or row.state in machine.held
     states = [state for state in machine.states if can_hold or state == row.target or state not in machine.held]
     others = [state for state in states if state != row.target]
-    return dataclasses.replace(row, target=others[states.index(row.target) % len(others)]) if others else row
+    return row._replace(target=others[states.index(row.target) % len(others)]) if others else row
 
 
 Signature: TypeAlias = tuple[int, int, frozenset[str]]

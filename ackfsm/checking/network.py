@@ -538,7 +538,7 @@ class _Composer:
         subscriptions = (place.subscription,) if place.subscription and first.subscription else self._subscriptions
         owners = [fsms[Place(index, consumer, s)] for s in (subscriptions if first.subscription else (0,))]
         own = {EventRef(name), EventRef(name, consumer=place.consumer)}
-        return any(event in fsm.possible and fsm.has_transition(event) for fsm in owners for event in own)
+        return any(event in fsm.moving for fsm in owners for event in own)
 
     def _event(
         self,

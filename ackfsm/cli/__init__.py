@@ -22,7 +22,7 @@ from ackfsm.cli._exit_codes import INTERRUPTED
 
 __all__ = ["main"]
 
-_ALLOCATIONS: Final = 100_000
+_ALLOCATIONS: Final = 500_000
 """After so many Python looks for cycles: most of what a command makes stays, and is not to be looked at each time."""
 
 

@@ -109,7 +109,7 @@ def _check(arguments: argparse.Namespace) -> int:
         also = {"small_bounds": [one.as_json() for one in tried]} if tried else {}
         emit(
             arguments,
-            {**_told(arguments, answer, confirmed), **also},
+            {**_told(arguments, answer, confirmed), **also} if arguments.json else None,
             lambda: check_screen(answer, specification, arguments.api, tried, confirmed),
         )
     else:

@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import errno
 import functools
+import gc
 import importlib
 import os
 import signal
@@ -207,6 +208,7 @@ def run_process() -> int:
     except SystemExit as end:
         code = int(end.code or 0)
     flush_or_discard()
+    gc.freeze()  # else Python looks for cycles in all that is left before it ends, which takes as long as loading it
     interrupts.end_with(code)
     return code
 

@@ -63,38 +63,26 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Condition:
-    """A parsed condition; ``text`` is its source in the table."""
+    """A condition; ``text`` is its source in the table, which is parsed again where a configuration is asked about.
+
+    Most conditions of the tables are never asked about by one command.
+    """
 
     text: str
-    _tree: ast.expr = dataclasses.field(compare=False, repr=False)
     _named: Mapping[str, Condition] = dataclasses.field(compare=False, repr=False)
-    _names: frozenset[str] = dataclasses.field(init=False, compare=False, repr=False)
-    _settings: frozenset[str] = dataclasses.field(init=False, compare=False, repr=False)
+    _names: frozenset[str] = dataclasses.field(compare=False, repr=False)
+    _settings: frozenset[str] = dataclasses.field(compare=False, repr=False)
     _function: _Function | None = dataclasses.field(init=False, compare=False, repr=False, default=None)
 
-    def __post_init__(self) -> None:
-        names = _names_in(self._tree)
-        own, through = names - self._named.keys(), names & self._named.keys()
-        object.__setattr__(self, "_names", names)
-        object.__setattr__(self, "_settings", own.union(*(self._named[name].settings() for name in through)))
-
-    def __getstate__(self) -> tuple[object, ...]:
-        """Return the source of the rest; settings are kept, since named conditions may be read later."""
-        return self.text, self._named, self._settings
-
-    def __setstate__(self, state: tuple[str, Mapping[str, Condition], frozenset[str]]) -> None:
-        text, named, settings = state
-        tree = ast.parse(text, mode="eval").body
-        for field, value in zip(
-            dataclasses.fields(self), (text, tree, named, _names_in(tree), settings, None), strict=True
-        ):
-            object.__setattr__(self, field.name, value)
+    def __reduce__(self) -> tuple[type[Condition], tuple[object, ...]]:
+        """All but the function, which cannot be pickled."""
+        return Condition, (self.text, self._named, self._names, self._settings)
 
     def holds(self, environment: Mapping[str, Any]) -> bool:
         """Whether the condition holds for the settings in ``environment``."""
         function = self._function
         if function is None:
-            function = _function(self._tree, self._named)
+            function = _function(ast.parse(self.text, mode="eval").body, self._named)
             object.__setattr__(self, "_function", function)
         return bool(function(environment))
 
@@ -125,7 +113,9 @@ def parse_condition(text: str, named: Mapping[str, Condition]) -> Condition:
         _condition(tree, named)
     except ValueError as error:
         raise ValueError(f"condition {text!r}: {error}") from None
-    return Condition(text, tree, named)
+    names = _names_in(tree)
+    through = (named[name].settings() for name in names & named.keys())
+    return Condition(text, named, names, (names - named.keys()).union(*through))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -269,4 +259,4 @@ def _comparing(node: ast.Compare, named: Mapping[str, Condition]) -> _Function:
     return compared
 
 
-ALWAYS = Condition("True", ast.Constant(value=True), {})
+ALWAYS = Condition("True", {}, frozenset(), frozenset())

@@ -139,8 +139,7 @@ class EventRef(NamedTuple):
         return f"{name}@{self.consumer}" if self.consumer else name
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One row of a table: its state, event and condition, its kind, and the reason."""
 
     state: str
@@ -165,7 +164,7 @@ class Fsm:
     """An ordinary finite-state machine: one row for every state and every event of the alphabet.
 
     ``reactive_events`` has, by name, the events that some state does not ignore; ``possible`` has those that
-    some state does not refuse.
+    some state does not refuse, ``moving`` those on which some state has a transition (a ``to`` row).
     """
 
     name: str
@@ -175,6 +174,7 @@ class Fsm:
     rows: Mapping[tuple[str, EventRef], Row]
     reactive_events: Mapping[str, tuple[EventRef, ...]] = dataclasses.field(init=False, compare=False, repr=False)
     possible: frozenset[EventRef] = dataclasses.field(init=False, compare=False, repr=False)
+    moving: frozenset[EventRef] = dataclasses.field(init=False, compare=False, repr=False)
     _columns: dict[EventRef, tuple[int, ...]] = dataclasses.field(
         init=False, compare=False, repr=False, default_factory=dict
     )
@@ -184,15 +184,13 @@ class Fsm:
 
     def __post_init__(self) -> None:
         reactive: dict[str, tuple[EventRef, ...]] = {}
-        possible: list[EventRef] = []
-        for event in self.alphabet:
-            kinds = {self.rows[state, event].kind for state in _telling(self.states)}
-            if kinds != {RowKind.IGNORE}:
+        kinds = {event: {self.rows[state, event].kind for state in _telling(self.states)} for event in self.alphabet}
+        for event, its in kinds.items():
+            if its != {RowKind.IGNORE}:
                 reactive[event.name] = (*reactive.get(event.name, ()), event)
-            if kinds != {RowKind.REFUSE}:
-                possible.append(event)
         object.__setattr__(self, "reactive_events", reactive)
-        object.__setattr__(self, "possible", frozenset(possible))
+        object.__setattr__(self, "possible", frozenset(e for e, its in kinds.items() if its != {RowKind.REFUSE}))
+        object.__setattr__(self, "moving", frozenset(e for e, its in kinds.items() if RowKind.TO in its))
 
     @property
     def events(self) -> tuple[str, ...]:
@@ -219,10 +217,6 @@ class Fsm:
             found = tuple(-1 if row.kind is RowKind.REFUSE else number[row.target] for row in rows)
             self._columns[event] = found
         return found
-
-    def has_transition(self, event: EventRef) -> bool:
-        """Whether some state has a transition (a ``to`` row) on ``event``."""
-        return any(self.rows[state, event].kind is RowKind.TO for state in _telling(self.states))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -260,8 +254,8 @@ class Machine:
     """A machine of ``spec/``: states, one initial state, an alphabet, and rows with conditions.
 
     ``held`` are the states in which it is with one consumer: with several there is one such state for each
-    (:func:`hold`).  ``conditions`` are those of its rows; configurations under which all of them have the same values
-    share one :class:`Fsm`.
+    (:func:`hold`).  ``conditions`` are those of its rows, which read the ``settings``; configurations under which all
+    conditions have the same values share one :class:`Fsm`.
     """
 
     name: str
@@ -276,20 +270,26 @@ class Machine:
     file: str
     line: int
     conditions: tuple[Condition, ...] = dataclasses.field(init=False, compare=False, repr=False)
-    _fsms: dict[tuple[object, ...], Fsm] = dataclasses.field(
+    settings: tuple[str, ...] = dataclasses.field(init=False, compare=False, repr=False)
+    _with_settings: dict[tuple[object, ...], Fsm] = dataclasses.field(
+        init=False, compare=False, repr=False, default_factory=dict
+    )
+    _of_rows: dict[tuple[object, ...], Fsm] = dataclasses.field(
         init=False, compare=False, repr=False, default_factory=dict
     )
 
     def __post_init__(self) -> None:
         conditions = dict.fromkeys(row.when for cell in self.cells.values() for row in cell)
+        bound = {self.counter.bound} if self.counter is not None else set()
         object.__setattr__(self, "conditions", tuple(conditions))
+        object.__setattr__(self, "settings", tuple(sorted(bound.union(*(each.settings() for each in conditions)))))
 
     def __getstate__(self) -> tuple[object, ...]:
         """All but the machines that it was made to be, which whoever reads it makes anew if they are asked for."""
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self)[:-1])
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self)[:-2])
 
     def __setstate__(self, state: tuple[object, ...]) -> None:
-        for field, value in zip(dataclasses.fields(self), (*state, {}), strict=True):
+        for field, value in zip(dataclasses.fields(self), (*state, {}, {}), strict=True):
             object.__setattr__(self, field.name, value)
 
     @property
@@ -303,19 +303,31 @@ class Machine:
 
     def fsm(self, environment: Mapping[str, Any]) -> Fsm:
         """The finite-state machine of the rows whose conditions hold in ``environment``."""
+        key = tuple([environment[name] for name in self.settings])
+        found = self._with_settings.get(key)
+        if found is None:
+            found = self._with_settings[key] = self._fsm(environment)
+        return found
+
+    def _fsm(self, environment: Mapping[str, Any]) -> Fsm:
         values = [condition.holds(environment) for condition in self.conditions]
         key = (*values, environment[self.counter.bound] if self.counter is not None else None)
-        found = self._fsms.get(key)
+        found = self._of_rows.get(key)
         if found is None:
             holds = dict(zip(self.conditions, values, strict=True))
-            chosen = {place: next(row for row in cell if holds[row.when]) for place, cell in self.cells.items()}
-            found = self._fsms[key] = self._choose(chosen, environment)
+            chosen = {place: _deciding(cell, holds) for place, cell in self.cells.items()}
+            found = self._of_rows[key] = self._choose(chosen, environment)
         return found
 
     def _choose(self, chosen: Mapping[tuple[str, EventRef], Row], environment: Mapping[str, Any]) -> Fsm:
         if self.counter is not None:
             return _counting(self, self.counter, chosen, environment[self.counter.bound])
         return Fsm(self.name, self.states, self.initial, self.alphabet, chosen)
+
+
+def _deciding(cell: Sequence[Row], holds: Mapping[Condition, bool]) -> Row:
+    """The first row of a cell whose condition holds; the last one has none."""
+    return cell[0] if len(cell) == 1 else next(row for row in cell if holds[row.when])
 
 
 _AT = "_c"
@@ -387,9 +399,8 @@ def _with_holders(  # noqa: PLR0913 - what tells consumers apart
         holder = 0 if base == state else int(state.rpartition(_AT)[2])
         for event in alphabet:
             row = fsm.rows[base, event._replace(consumer=0)]
-            row = dataclasses.replace(
-                row, state=state, event=event, target=_held_target(row, state, held, holder or event.consumer)
-            )
+            target = _held_target(row, state, held, holder or event.consumer)
+            row = row._replace(state=state, event=event, target=target)
             to_itself = event.name in local or kinds[event.name].whole is IndexKind.SYSTEM
             rows[state, event] = _with_another(row, holder, to_itself=to_itself)
     return Fsm(fsm.name, states, fsm.initial, alphabet, rows)
@@ -409,7 +420,7 @@ def _with_another(row: Row, holder: int, *, to_itself: bool) -> Row:
     if row.kind is RowKind.REFUSE:
         return row
     stopped = RowKind.IGNORE if to_itself else RowKind.REFUSE
-    return dataclasses.replace(row, target=row.state, kind=stopped, because="it is with another consumer")
+    return row._replace(target=row.state, kind=stopped, because="it is with another consumer")
 
 
 _BOUNDS = (
@@ -773,20 +784,20 @@ def _counted(counter: Counter, bound: int | None, state: str, row: Row, *, undoe
     """The row of one number, made from the row under its heading."""
     heading, number = row.state, state.removesuffix(Counter.OPEN)
     if row.kind is not RowKind.TO or state == Counter.OVERRUN:
-        return dataclasses.replace(row, state=state, target=state)
+        return row._replace(state=state, target=state)
     if heading in {"undo", "keep"}:
         if number == state:
             return _stopped(row, state, RowKind.IGNORE)
-        return dataclasses.replace(row, state=state, target=str(int(number) - 1) if heading == "undo" else number)
+        return row._replace(state=state, target=str(int(number) - 1) if heading == "undo" else number)
     if heading in {"full", "some"}:
         happens = number == str(bound) if heading == "full" else number not in {"0", Counter.UNLIMITED}
-        return dataclasses.replace(row, state=state, target=state) if happens else _stopped(row, state, RowKind.REFUSE)
+        return row._replace(state=state, target=state) if happens else _stopped(row, state, RowKind.REFUSE)
     if bound is None or heading == "reset":
-        return dataclasses.replace(row, state=state, target=_start(counter, bound))
+        return row._replace(state=state, target=_start(counter, bound))
     moved = _moved(counter, bound, number, row)
     opens = undoes and heading == "up" and moved.kind is RowKind.TO and moved.target != Counter.OVERRUN
     target = f"{moved.target}{Counter.OPEN}" if opens else moved.target if moved.kind is RowKind.TO else state
-    return dataclasses.replace(moved, state=state, target=target)
+    return moved._replace(state=state, target=target)
 
 
 def _moved(counter: Counter, bound: int, state: str, row: Row) -> Row:
@@ -795,13 +806,13 @@ def _moved(counter: Counter, bound: int, state: str, row: Row) -> Row:
     if number < 0:
         return _stopped(row, state, counter.at_zero)
     if number <= bound:
-        return dataclasses.replace(row, state=state, target=str(number))
+        return row._replace(state=state, target=str(number))
     if counter.at_bound == Counter.OVERRUN:
-        return dataclasses.replace(row, state=state, target=Counter.OVERRUN)
+        return row._replace(state=state, target=Counter.OVERRUN)
     return _stopped(row, state, RowKind.IGNORE if counter.at_bound == Counter.STAYS else RowKind.REFUSE)
 
 
 def _stopped(row: Row, state: str, kind: RowKind) -> Row:
     """``row`` as one that does not change the count: at 0, at the bound, or before it."""
     because = "nothing is counted" if state == Counter.UNLIMITED else f"the count is {state.removesuffix(Counter.OPEN)}"
-    return dataclasses.replace(row, state=state, target=state, kind=kind, because=because)
+    return row._replace(state=state, target=state, kind=kind, because=because)

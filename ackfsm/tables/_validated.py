@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gc
 import hashlib
 import io
@@ -19,7 +18,6 @@ import platformdirs
 from ackfsm import terms, text
 from ackfsm.support.files import write_file
 from ackfsm.tables._conditions import ALWAYS
-from ackfsm.tables._machine import Row
 
 if TYPE_CHECKING:
     from ackfsm.tables._specification import Specification
@@ -109,14 +107,9 @@ def _uncollected() -> Iterator[None]:
 
 
 class _Pickler(pickle.Pickler):
-    """Knows the two kinds of values in the tables that Python does not pickle as what they are.
-
-    A row, of which there are ten thousand, is made by its class: that takes two thirds of the time of Python's own way.
-    """
+    """Knows the two kinds of values in the tables that Python does not pickle as what they are."""
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, Row):
-            return Row, tuple(getattr(value, field.name) for field in dataclasses.fields(value))
         if isinstance(value, MappingProxyType):
             return _read_only, (dict(value),)
         return "ALWAYS" if value is ALWAYS else NotImplemented

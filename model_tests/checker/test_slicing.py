@@ -89,7 +89,7 @@ def _renamed(instance, draw: random.Random):  # type: ignore[no-untyped-def] # n
     fsm = instance.fsm
     new = {state: f"{state}_{draw.random()}" for state in fsm.states}
     rows = {
-        (new[state], event): dataclasses.replace(row, state=new[state], target=new[row.target])
+        (new[state], event): row._replace(state=new[state], target=new[row.target])
         for (state, event), row in fsm.rows.items()
     }
     states = tuple(new[state] for state in fsm.states)

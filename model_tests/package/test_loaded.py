@@ -46,6 +46,7 @@ def histories(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("check --fault rejection", HEAVY),
         ("explain --fault consumer_crash --anomaly duplicate", HEAVY),
         ("draw delivery", HEAVY),
+        ("systems rabbitmq", HEAVY),
         ("verify LINES", (*SELDOM, "pyarrow.parquet")),
         ("verify PARQUET", SELDOM),
     ],

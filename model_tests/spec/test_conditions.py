@@ -209,7 +209,7 @@ def test_a_condition_knows_the_settings_that_it_reads() -> None:
         "copy",
         "confirm_timer",
     }
-    assert condition == Condition(condition.text, condition._tree, {})  # noqa: SLF001 - the text alone makes it equal
+    assert condition == Condition(condition.text, {}, frozenset(), frozenset()), "the text alone makes it equal"
 
 
 def test_nothing_of_a_table_is_executed() -> None:

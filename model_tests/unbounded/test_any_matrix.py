@@ -18,7 +18,7 @@ from rich.console import Console
 from ackfsm import cli, tables
 from ackfsm.checking import explore
 from ackfsm.checking.network import Bounds
-from ackfsm.checking.unbounded import decide, network_key
+from ackfsm.checking.unbounded import decide, network_keys
 from ackfsm.showing.views import matrix_files
 from ackfsm.showing.views.matrix import matrix_json, matrix_screen
 from ackfsm.surveys import matrix
@@ -107,8 +107,9 @@ def test_alike_configurations_behave_alike_and_only_they_are() -> None:
     for profile in ("ems", "artemis", "jms"):
         plan = matrix.make_plan(shipped(), profile, {"delivery_mode": "PERSISTENT"}, messages=None)
         groups: dict[str, list[object]] = {}
-        for configuration in draw.sample(plan.configurations, 40 if WHOLE else 16):
-            groups.setdefault(network_key(shipped(), configuration, ANY), []).append(configuration)
+        drawn = draw.sample(plan.configurations, 40 if WHOLE else 16)
+        for key, configuration in zip(network_keys(shipped(), drawn, ANY), drawn, strict=True):
+            groups.setdefault(key, []).append(configuration)
         for group in groups.values():
             answers = [explore.check(shipped(), one, ANY, max_states=200_000) for one in group[:3]]  # type: ignore[arg-type]
             ways = [{name: len(one.steps) for name, one in answer.findings.items()} for answer in answers]
@@ -118,15 +119,22 @@ def test_alike_configurations_behave_alike_and_only_they_are() -> None:
 
 
 def test_a_bound_that_few_messages_never_fill_keeps_configurations_apart() -> None:
-    keys = {network_key(shipped(), shipped().configure("qpid", {"prefetch": n}), ANY) for n in (1, 500, 501)}
-    assert len(keys) == 3
+    keys = network_keys(shipped(), [shipped().configure("qpid", {"prefetch": n}) for n in (1, 500, 501)], ANY)
+    assert len(set(keys)) == 3
 
 
 def test_a_table_that_is_changed_where_it_matters_has_another_key() -> None:
-    configuration = shipped().configure("jms")
-    assert network_key(fading(shipped(), 2), configuration, ANY) != network_key(shipped(), configuration, ANY)
+    mode = [shipped().configure("jms")]
+    assert network_keys(fading(shipped(), 2), mode, ANY) != network_keys(shipped(), mode, ANY)
     fewer = dataclasses.replace(ANY, faults=ANY.faults - {Fault.BROKER_KILL})
-    assert network_key(shipped(), configuration, fewer) != network_key(shipped(), configuration, ANY)
+    assert network_keys(shipped(), mode, fewer) != network_keys(shipped(), mode, ANY)
+
+
+def test_a_key_does_not_depend_on_what_else_is_asked() -> None:
+    """What is made of the rows of one configuration serves those with the same rows, and no others."""
+    every = [mode for profile in ("jms", "rabbitmq") for mode in matrix.modes(shipped(), profile)]
+    drawn = random.Random(3).sample(every, 40 if WHOLE else 12)
+    assert network_keys(shipped(), drawn, ANY) == [key for one in drawn for key in network_keys(shipped(), [one], ANY)]
 
 
 def test_all_pairs_are_counted() -> None:

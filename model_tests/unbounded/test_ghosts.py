@@ -55,7 +55,7 @@ def test_a_prefetch_that_messages_have_filled_for_ever_is_not_refuted() -> None:
     prefetch = shipped().machines["prefetch"]
     handed_over = {("down", EventRef(event)) for event in ("delivered_clear", "delivered_flagged")}
     cells = {
-        key: tuple(dataclasses.replace(row, kind=RowKind.IGNORE) for row in rows) if key in handed_over else rows
+        key: tuple(row._replace(kind=RowKind.IGNORE) for row in rows) if key in handed_over else rows
         for key, rows in prefetch.cells.items()
     }
     assert cells != prefetch.cells

@@ -246,7 +246,7 @@ class _Maker:
                 for place in self._places(declared.per):
                     owner = next(each for each in self._places(machine.per) if each.of == place.of[: len(each.of)])
                     fsm = self._fsm(machine, owner)
-                    if any(ref.name == name and fsm.has_transition(ref) for ref in _own(fsm)):
+                    if any(ref.name == name and ref in fsm.moving for ref in _own(fsm)):
                         copy = place.of[1] if len(place.of) > 1 else 0
                         yield Event(name, copy, bool(place.of), not declared.optional and name not in set(Fault))
 

@@ -8,6 +8,7 @@ its own and a later one's.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from ackfsm.checking.unbounded._families import Family
 from ackfsm.checking.unbounded._ghosts import Moves, ghost_of, moves_of
 from ackfsm.checking.unbounded._reasons import NotProvedError
 from ackfsm.checking.unbounded._tables import Column, Role, Table, columns_of, count_limits, counted, numbered_states
-from ackfsm.tables import Fsm, IndexKind, Machine, Monitor, RowKind, Specification, base_state
+from ackfsm.tables import EventRef, Fsm, IndexKind, Machine, Monitor, RowKind, Specification, base_state
 from ackfsm.terms import Configuration, Fault
 
 OF_COPY = "#"
@@ -31,7 +32,8 @@ class Scope:
     """Of which systems something is to be proved.
 
     A configuration, the faults that may happen any number of times, the optional ``actions`` of the application that
-    are considered, and the events that it goes ``without``.
+    are considered, and the events that it goes ``without``.  ``alphabets`` are known by their events, and may be shared
+    with other scopes of the same specification.
     """
 
     specification: Specification
@@ -39,6 +41,7 @@ class Scope:
     faults: frozenset[Fault]
     actions: frozenset[str] = frozenset()
     without: frozenset[str] = frozenset()
+    alphabets: dict[tuple[Event, ...], Alphabet] = dataclasses.field(compare=False, repr=False, default_factory=dict)
     _environments: dict[tuple[int, int], Mapping[str, Any]] = dataclasses.field(
         init=False, compare=False, repr=False, default_factory=dict
     )
@@ -55,6 +58,12 @@ class Scope:
                 self.configuration, faults=self.faults, max_faults=None, messages=family.least, copy=copy, copies=None
             )
         return self._environments[family.least, copy]
+
+    def alphabet(self, events: tuple[Event, ...]) -> Alphabet:
+        """The ``events`` with what is known of them."""
+        if events not in self.alphabets:
+            self.alphabets[events] = Alphabet(events)
+        return self.alphabets[events]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,6 +85,47 @@ class Event:
     def roles(self) -> tuple[Role, ...]:
         """What it can be to a message."""
         return (Role.OWN, Role.EARLIER, Role.LATER) if self.of_message else (Role.SYSTEM,)
+
+
+class Alphabet:
+    """The events of a system, their ``numbers`` by their names, and the tables of machines over them.
+
+    Configurations share most machines, and so the tables of them.
+    """
+
+    def __init__(self, events: tuple[Event, ...]) -> None:
+        self.events = events
+        self.numbers: dict[str, list[int]] = {}
+        for i, event in enumerate(events):
+            self.numbers.setdefault(event.name, []).append(i)
+        self._tables: dict[tuple[int, Place, bool], tuple[Fsm, Table]] = {}
+
+    def table(self, machine: Machine, fsm: Fsm, bound: int | None, place: Place, *, exact: bool) -> Table:
+        """``fsm`` of ``machine`` in numbers; unless it is to be ``exact``, a counter may be abstracted."""
+        key = id(fsm), place, exact
+        if key not in self._tables:
+            self._tables[key] = fsm, self._table(machine, fsm, bound, place, exact=exact)
+        return self._tables[key][1]
+
+    def _table(self, machine: Machine, fsm: Fsm, bound: int | None, place: Place, *, exact: bool) -> Table:
+        abstract = not exact and counted(machine, fsm, bound)
+        states = numbered_states(fsm, bound, abstract=abstract)
+        columns: dict[tuple[Role, int], tuple[Column, ...]] = {}
+        idle = (tuple(range(len(states))),)
+        for number in sorted(number for name in fsm.reactive_events for number in self.numbers.get(name, ())):
+            event = self.events[number]
+            for role in event.roles if place.of else event.roles[:1]:
+                heard = fsm.reactive_events[event.name]
+                refs = [ref for ref in heard if concerns(ref.relation, place, event.place(role))]
+                if len(refs) > 1:
+                    raise NotProvedError(f"{fsm.name} hears {event.name} in several ways at once, which is not covered")
+                for ref in refs:
+                    if (found := columns_of(fsm, ref, bound, abstract=abstract)) != idle:
+                        columns[role, number] = found
+        start = 0 if abstract else states.index(fsm.initial)
+        if abstract and fsm.initial != "0":
+            raise NotProvedError(f"{machine.name} starts full, which is not covered")
+        return Table(_label(machine.name, place), states, start, columns, count_limits(machine, states, bound))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -128,21 +178,21 @@ def system_of(scope: Scope, family: Family) -> System:
     Raises :class:`NotProvedError` where a machine counts in a way that is not covered.
     """
     events = tuple(_events(scope, family))
-    numbers = _numbers(events)
+    alphabet = scope.alphabet(events)
     system_events = frozenset(i for i, event in enumerate(events) if not event.of_message)
     machines: list[Table] = []
     message: list[Table] = []
     counters: list[tuple[int, Machine, int]] = []
     for machine in scope.specification.machines.values():
         for place in _places(machine.per, scope.copies):
-            table = _table(scope, family, machine, place, events)
+            table = _table(scope, family, machine, place, alphabet)
             (message if place.of else machines).append(table)
             bound = _bound(scope, family, machine)
             if not place.of and bound is not None:
                 counters.append((len(machines) - 1, machine, bound))
     ghosts: list[Ghost] = []
     for number, machine, bound in counters:
-        moves = moves_of(machine, scope.environment(family), numbers)
+        moves = moves_of(machine, scope.environment(family), alphabet.numbers)
         ghost = ghost_of(machine, moves, system_events)
         if ghost is not None:
             message.append(ghost)
@@ -153,8 +203,9 @@ def system_of(scope: Scope, family: Family) -> System:
 
 def watchers_of(scope: Scope, system: System, observers: Sequence[Observer]) -> tuple[Watcher, ...]:
     """The machines that watch for anomalies, over the events of ``system``; those of two copies are two machines."""
+    alphabet = scope.alphabet(system.events)
     return tuple(
-        _watcher(scope, system, anomaly, monitor, place)
+        _watcher(scope, system.family, alphabet, anomaly, monitor, place)
         for anomaly, monitor in observers
         for place in _places(monitor.machine.per, scope.copies)
     )
@@ -167,9 +218,9 @@ def with_watcher(system: System, watcher: Watcher) -> System:
 
 def exact_system(scope: Scope, family: Family, observers: Sequence[Observer]) -> tuple[System, tuple[Watcher, ...]]:
     """As :func:`system_of` and :func:`watchers_of`, but every counter has all its numbers, and nothing has a ghost."""
-    events = tuple(_events(scope, family))
+    alphabet = scope.alphabet(tuple(_events(scope, family)))
     tables = [
-        (place, _table(scope, family, machine, place, events, exact=True))
+        (place, _table(scope, family, machine, place, alphabet, exact=True))
         for machine in scope.specification.machines.values()
         for place in _places(machine.per, scope.copies)
     ]
@@ -177,22 +228,24 @@ def exact_system(scope: Scope, family: Family, observers: Sequence[Observer]) ->
     watchers = []
     for anomaly, monitor in observers:
         for place in _places(monitor.machine.per, scope.copies):
-            table = _table(scope, family, monitor.machine, place, events, exact=True)
+            table = _table(scope, family, monitor.machine, place, alphabet, exact=True)
             watchers.append(Watcher(anomaly, table, bool(place.of), *_marks(table, monitor)))
-    return System(family, events, machines, message, ()), tuple(watchers)
+    return System(family, alphabet.events, machines, message, ()), tuple(watchers)
 
 
-def _watcher(scope: Scope, system: System, anomaly: str, monitor: Monitor, place: Place) -> Watcher:
+def _watcher(  # noqa: PLR0913, PLR0917 - what watches, where it is, and what it hears
+    scope: Scope, family: Family, alphabet: Alphabet, anomaly: str, monitor: Monitor, place: Place
+) -> Watcher:
     machine = monitor.machine
-    table = _table(scope, system.family, machine, place, system.events)
+    table = _table(scope, family, machine, place, alphabet)
     if any(-1 in column for columns in table.columns.values() for column in columns):
         raise NotProvedError(f"{machine.name}, which watches for {anomaly}, refuses an event")
     marked, at_rest = _marks(table, monitor)
-    bound = _bound(scope, system.family, machine) if not place.of else None
+    bound = _bound(scope, family, machine) if not place.of else None
     ghost = moves = None
     if bound is not None:
-        of_system = frozenset(i for i, event in enumerate(system.events) if not event.of_message)
-        moves = moves_of(machine, scope.environment(system.family), _numbers(system.events))
+        of_system = frozenset(i for i, event in enumerate(alphabet.events) if not event.of_message)
+        moves = moves_of(machine, scope.environment(family), alphabet.numbers)
         ghost = ghost_of(machine, moves, of_system)
     return Watcher(anomaly, table, bool(place.of), marked, at_rest, ghost, bound, moves)
 
@@ -210,20 +263,14 @@ def _bound(scope: Scope, family: Family, machine: Machine) -> int | None:
     return None if machine.counter is None else scope.environment(family)[machine.counter.bound]
 
 
-def _numbers(events: Sequence[Event]) -> dict[str, list[int]]:
-    numbers: dict[str, list[int]] = {}
-    for i, event in enumerate(events):
-        numbers.setdefault(event.name, []).append(i)
-    return numbers
-
-
-def _places(per: IndexKind, copies: int) -> list[Place]:
+@functools.cache
+def _places(per: IndexKind, copies: int) -> Sequence[Place]:
     """Where the machines of message 2 are, or the one of the system."""
     if per.whole is IndexKind.SYSTEM:
-        return [Place(())]
+        return (Place(()),)
     if per.whole is IndexKind.MESSAGE:
-        return [Place((_WATCHED,))]
-    return [Place((_WATCHED, copy)) for copy in range(1, copies + 1)]
+        return (Place((_WATCHED,)),)
+    return tuple(Place((_WATCHED, copy)) for copy in range(1, copies + 1))
 
 
 def _fsm(scope: Scope, family: Family, machine: Machine, place: Place) -> Fsm:
@@ -233,40 +280,23 @@ def _fsm(scope: Scope, family: Family, machine: Machine, place: Place) -> Fsm:
 def _events(scope: Scope, family: Family) -> Iterator[Event]:
     """The events that their owners have a row for, as :func:`ackfsm.checking.network.compose` has them."""
     for machine in scope.specification.machines.values():
+        fsms = {place.of: _fsm(scope, family, machine, place) for place in _places(machine.per, scope.copies)}
+        depth = len(next(iter(fsms)))
         for name in machine.owns:
             declared = scope.specification.events[name]
             if (declared.optional and name not in scope.actions) or name in scope.without:
                 continue
             for place in _places(declared.per, scope.copies):
-                own = place.of[: len(_places(machine.per, scope.copies)[0].of)]
-                fsm = _fsm(scope, family, machine, Place(own))
-                if any(fsm.has_transition(event) for event in fsm.alphabet if event.is_of(name, 0)):
+                if EventRef(name) in fsms[place.of[:depth]].moving:
                     may_never_happen = name in set(Fault) or declared.optional
                     yield Event(name, bool(place.of), place.of[1] if len(place.of) > 1 else 0, may_never_happen)
 
 
 def _table(  # noqa: PLR0913 - a machine, where it is, and how it counts
-    scope: Scope, family: Family, machine: Machine, place: Place, events: Sequence[Event], *, exact: bool = False
+    scope: Scope, family: Family, machine: Machine, place: Place, alphabet: Alphabet, *, exact: bool = False
 ) -> Table:
     fsm = _fsm(scope, family, machine, place)
-    bound = _bound(scope, family, machine)
-    abstract = not exact and counted(machine, fsm, bound)
-    states = numbered_states(fsm, bound, abstract=abstract)
-    columns: dict[tuple[Role, int], tuple[Column, ...]] = {}
-    idle = (tuple(range(len(states))),)
-    for number, event in enumerate(events):
-        reactive = fsm.reactive_events.get(event.name, ())
-        for role in (event.roles if place.of else event.roles[:1]) if reactive else ():
-            refs = [ref for ref in reactive if concerns(ref.relation, place, event.place(role))]
-            if len(refs) > 1:
-                raise NotProvedError(f"{fsm.name} hears {event.name} in several ways at once, which is not covered")
-            for ref in refs:
-                if (found := columns_of(fsm, ref, bound, abstract=abstract)) != idle:
-                    columns[role, number] = found
-    start = 0 if abstract else states.index(fsm.initial)
-    if abstract and fsm.initial != "0":
-        raise NotProvedError(f"{machine.name} starts full, which is not covered")
-    return Table(_label(machine.name, place), states, start, columns, count_limits(machine, states, bound))
+    return alphabet.table(machine, fsm, _bound(scope, family, machine), place, exact=exact)
 
 
 def _label(name: str, place: Place) -> str:

@@ -299,16 +299,13 @@ class EngineModel:
         return [
             event
             for event in self._automatic
-            if event.per is per
-            and any(event.name in m.owns and f.has_transition(EventRef(event.name)) for m, f in pairs)
+            if event.per is per and any(event.name in m.owns and EventRef(event.name) in f.moving for m, f in pairs)
         ]
 
     def _automaton(self, machines: list[Machine], fsms: list[Fsm], also: Sequence[BoundEvent] = ()) -> Automaton:
         signals = list(zip(*map(self._refs, machines), strict=True))
         owned = [e for e in self._automatic if any(e.name in machine.owns for machine in machines)]
-        owned = [
-            e for e in owned if any(f.has_transition(EventRef(e.name)) for f in fsms if e.name in _owns(machines, f))
-        ]
+        owned = [e for e in owned if any(EventRef(e.name) in f.moving for f in fsms if e.name in _owns(machines, f))]
         owned = [e for e in self._automatic if e in {*owned, *also}]
 
         def describe(automaton: Automaton, states: tuple[str, ...]) -> StateFacts:

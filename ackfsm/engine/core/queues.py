@@ -77,7 +77,7 @@ class Queues:
         """Whether the id has come with another message, which is synced first, and the tables have the broker look."""
         if duplicate_id not in self._duplicate_ids:
             return False
-        if not automaton.fsm(Machine.DUPLICATE_ID).has_transition(EventRef(Event.ACCEPT)):
+        if EventRef(Event.ACCEPT) not in automaton.fsm(Machine.DUPLICATE_ID).moving:
             return False
         self._loop.flush_all()
         return duplicate_id in self._duplicate_ids

@@ -83,9 +83,9 @@ def _guard(when: str, before: Sequence[Row]) -> str:
 
 def _counting_alone(machine: Machine, counter: Counter, place: tuple[str, EventRef], row: Row) -> Fsm:
     """The numbers that one alternative of a counter makes, as if it were the only row of its cell and held always."""
-    always = dataclasses.replace(row, when=machine.cells[place][-1].when)
+    always = row._replace(when=machine.cells[place][-1].when)
     undone = {
-        at: (dataclasses.replace(cell[0], when=cell[-1].when),)
+        at: (cell[0]._replace(when=cell[-1].when),)
         for at, cell in machine.cells.items()
         if at[0] == "undo" and at != place
     }
@@ -106,5 +106,5 @@ def _short_names(fsm: Fsm, bound: str) -> dict[str, str]:
 
 
 def _renamed(line: Line, names: Mapping[str, str]) -> Line:
-    row = dataclasses.replace(line.row, state=names[line.row.state], target=names[line.row.target])
+    row = line.row._replace(state=names[line.row.state], target=names[line.row.target])
     return dataclasses.replace(line, row=row)

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.measure import Measurement
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -84,17 +86,17 @@ class _Said:
         self._head = head
         self._style = style
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType | Segment]:
         text = _strong(self._text) if console.is_terminal else Text(self._text)
         text.stylize(self._style)
         if not self._head:
             yield text
             return
-        table = Table.grid()
-        table.add_column(no_wrap=True)
-        table.add_column(overflow="fold")
-        table.add_row(Text(self._head), text)
-        yield table
+        indent = cell_len(self._head)
+        width = max(1, min(options.max_width - indent, text.cell_len))
+        for number, line in enumerate(text.wrap(console, width, justify="left", overflow="fold")):
+            yield Segment(" " * indent if number else self._head)
+            yield from line.render(console, "\n")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         text = _strong(self._text) if console.is_terminal else Text(self._text)

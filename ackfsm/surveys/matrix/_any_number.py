@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from ackfsm.checking.unbounded import Decision, Finding, decide, network_key
+from ackfsm.checking.unbounded import network_keys
 from ackfsm.surveys.matrix._plan import Plan, Scenario
 from ackfsm.surveys.matrix._result import AnyNumber, Outcome, Repeated
 from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
+
+if TYPE_CHECKING:
+    from ackfsm.checking.unbounded import Decision, Finding
 
 
 def keys_for_any_number(
     plan: Plan, specification: Specification, configurations: Sequence[Configuration]
 ) -> list[tuple[str, ...]]:
     """For each configuration the key of what decides in it, in every scenario."""
-    return [
-        tuple(network_key(specification, configuration, plan.bounds(scenario)) for scenario in plan.scenarios)
-        for configuration in configurations
-    ]
+    keys = [network_keys(specification, configurations, plan.bounds(scenario)) for scenario in plan.scenarios]
+    return list(zip(*keys, strict=True))
 
 
 def decided(plan: Plan, specification: Specification, cells: Sequence[tuple[Configuration, Scenario]]) -> list[Outcome]:
     """Return the decision on each cell, in this process alone."""
+    from ackfsm.checking.unbounded import decide
+
     decisions = (
         decide(specification, configuration, plan.bounds(scenario), max_states=plan.max_states, workers=1)
         for configuration, scenario in cells

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeAlias
 
-from ackfsm.checking.explore import PackedNetwork, SlicedNetwork, Slicer, StateGraph, bits
+from ackfsm.checking.explore import SlicedNetwork, Slicer, StateGraph, bits
 from ackfsm.checking.network import Bounds, compose, environments, observers_of
 from ackfsm.surveys.matrix._result import Outcome
 from ackfsm.surveys.matrix._run import only_the_budget_reads_faults
@@ -52,15 +52,15 @@ def _causes_in_each(specification: Specification, modes: Sequence[Configuration]
 def _causes(
     specification: Specification, mode: Configuration, *, together: bool
 ) -> Iterator[tuple[Fault | None, Outcome]]:
-    searches: dict[Bounds, _Search] = {}
+    found: dict[Bounds, Causes] = {}
     without = _ANY_FAULT if _alike_until_a_fault(specification, mode) else _NO_FAULT
     for fault in (None, *Fault):
         bounds = _ANY_FAULT if fault else without
         if not together:
             bounds = Bounds(faults=frozenset({fault} if fault else ()), max_faults=1 if fault else 0)
-        if bounds not in searches:
-            searches[bounds] = _Search(Slicer(compose(specification, mode, bounds)).slice())
-        yield fault, searches[bounds].outcome(fault)
+        if bounds not in found:
+            found[bounds] = _searched(Slicer(compose(specification, mode, bounds)).slice())
+        yield fault, found[bounds][fault]
 
 
 def _alike_until_a_fault(specification: Specification, mode: Configuration) -> bool:
@@ -70,23 +70,51 @@ def _alike_until_a_fault(specification: Specification, mode: Configuration) -> b
     return heard <= set(Fault)
 
 
+_SEARCHED: dict[str, Causes] = {}
+"""What this process has found, by the key of the system: many modes are the same system."""
+
+
+def _searched(sliced: SlicedNetwork) -> Causes:
+    key = sliced.key
+    if key not in _SEARCHED:
+        search, may_happen = _Search(sliced), {event.name for event in sliced.events}
+        none = search.outcome(None)
+        of_fault: dict[Fault | None, Outcome] = {
+            fault: search.outcome(fault) if fault in may_happen else none for fault in Fault
+        }
+        _SEARCHED[key] = {None: none, **of_fault}
+    return _SEARCHED[key]
+
+
 class _Search:
     """Every state of a system of one message, with the anomalies that it shows, as bits."""
 
     def __init__(self, sliced: SlicedNetwork) -> None:
-        self._events, self._anomalies = sliced.events, sliced.packed.anomalies
+        self._events, self._packed = sliced.events, sliced.packed
         self._graph = StateGraph(sliced.packed)
+        self._first_observer = min(sliced.packed.observers, default=0)
+        self._marks: dict[tuple[int, ...], tuple[int, int]] = {}
         self._shown: list[int] = []
         while len(self._shown) < len(self._graph.states):
-            self._shown.append(self._shown_in(sliced.packed, len(self._shown)))
+            self._shown.append(self._shown_in(len(self._shown)))
 
-    def _shown_in(self, packed: PackedNetwork, state: int) -> int:
-        at_rest = all(packed.free[event] for event, _ in self._graph.successors(state))
-        shown = 0
-        for machine, mark in zip(packed.observers, packed.mark, strict=True):
-            number = mark + self._graph.states[state][machine]
-            shown |= packed.always[number] | packed.at_rest[number] * at_rest
-        return shown
+    def _shown_in(self, state: int) -> int:
+        machines = self._graph.states[state]
+        observers = machines[self._first_observer :]
+        if observers not in self._marks:
+            self._marks[observers] = self._marked(machines)
+        always, at_rest = self._marks[observers]
+        return (
+            always | at_rest if all(self._packed.free[event] for event, _ in self._graph.successors(state)) else always
+        )
+
+    def _marked(self, machines: Sequence[int]) -> tuple[int, int]:
+        """What the states of the observers show always, and at rest."""
+        always = at_rest = 0
+        for machine, mark in zip(self._packed.observers, self._packed.mark, strict=True):
+            always |= self._packed.always[mark + machines[machine]]
+            at_rest |= self._packed.at_rest[mark + machines[machine]]
+        return always, at_rest
 
     def outcome(self, fault: Fault | None) -> Outcome:
         """What is reached, breadth first, where no other fault than this one happens."""
@@ -103,7 +131,7 @@ class _Search:
                     if after not in ways:
                         ways[after] = state, event
                         met.append(after)
-        witnesses = {self._anomalies[bit]: tuple(self._labels(ways, nearest[bit])) for bit in sorted(nearest)}
+        witnesses = {self._packed.anomalies[bit]: tuple(self._labels(ways, nearest[bit])) for bit in sorted(nearest)}
         return Outcome(len(met), transitions, complete=True, witnesses=witnesses)
 
     def _labels(self, ways: Mapping[int, tuple[int, int]], state: int) -> list[str]:

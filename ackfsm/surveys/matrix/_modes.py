@@ -1,7 +1,7 @@
 """The mode sweep: what every mode of a system promises, what single faults cause, what any number of messages can.
 
 One decision for any number takes a second to a minute, so that the pages of the systems do not make them anew.  They
-are kept under the digest of all that decides (:func:`ackfsm.checking.unbounded.network_key`), so that what is found
+are kept under the digest of all that decides (:func:`ackfsm.checking.unbounded.network_keys`), so that what is found
 there is of these very tables: where a row that matters has changed nothing is found.
 """
 
@@ -31,7 +31,8 @@ KEPT_IN: Final = "any_number.txt"
 """The file of the decisions, beside this one."""
 
 _KEY_LENGTH: Final = 16
-_CONFIGURATIONS_A_TASK: Final = 4
+_CONFIGURATIONS_A_TASK: Final = 80
+"""Configurations share most of their rows, and those of one task what is made of them."""
 
 _UNDECIDED: Final = re.compile(r"(?P<name>\w+):(?P<searched>\d+) \[(?P<why>[^]]*)\]")
 

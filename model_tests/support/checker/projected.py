@@ -181,4 +181,4 @@ def wary(specification: Specification, after: int) -> Specification:
 
 def _moved(row: Row, state: str, like: str) -> Row:
     """What the state ``like`` does, in one in which it has begun to turn into another."""
-    return dataclasses.replace(row, state=state, target=state if row.target == like else row.target)
+    return row._replace(state=state, target=state if row.target == like else row.target)

@@ -58,9 +58,9 @@ class Change:
 
     def _changed(self, row: Row) -> Row:
         if self.to is None:
-            return dataclasses.replace(row, kind=RowKind.REFUSE, target=row.state)
+            return row._replace(kind=RowKind.REFUSE, target=row.state)
         kind = RowKind.IGNORE if self.to == row.state else RowKind.TO
-        return dataclasses.replace(row, kind=kind, target=self.to)
+        return row._replace(kind=kind, target=self.to)
 
 
 @dataclasses.dataclass(frozen=True)

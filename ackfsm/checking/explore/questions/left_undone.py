@@ -40,7 +40,7 @@ def _standing(fsm: Fsm, owed: Collection[str]) -> Fsm:
     """Return a machine with the same refusals, which no event of ``owed`` moves."""
     events = [event for event in fsm.alphabet if event.name in owed]
     rows: dict[tuple[str, EventRef], Row] = {
-        (state, event): dataclasses.replace(row, kind=RowKind.IGNORE, target=state)
+        (state, event): row._replace(kind=RowKind.IGNORE, target=state)
         for event in events
         for state in fsm.states
         if (row := fsm.rows[state, event]).kind is not RowKind.REFUSE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -37,6 +38,7 @@ def bits(numbers: int) -> Iterator[int]:
         numbers ^= lowest
 
 
+@functools.lru_cache(maxsize=10_000)
 def _enabled(column: tuple[int, ...]) -> int:
     return sum(1 << state for state, after in enumerate(column) if after >= 0)
 

@@ -13,8 +13,8 @@ import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from ackfsm.checking.explore.reduction.columns import ParticipantColumn, bits, over_approximate, participant_columns
-from ackfsm.checking.explore.search.encode import ColumnTable, PackedNetwork, anomaly_marks, components, pack
+from ackfsm.checking.explore.reduction.columns import ParticipantColumn, bits, over_approximate
+from ackfsm.checking.explore.search.encode import ColumnTable, PackedNetwork, anomalies_of, anomaly_marks, components
 from ackfsm.checking.network import Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import EventRef, Fsm
 
@@ -69,8 +69,15 @@ class Slicer:
 
     def __init__(self, network: Network) -> None:
         self.network = network
-        self.packed = pack(network)
-        self.columns = participant_columns(self.packed)
+        self.initial = [instance.fsm.states.index(instance.fsm.initial) for instance in network.instances]
+        self._known: dict[Participant, ParticipantColumn] = {}
+        self.columns = [list(map(self._column, event.participants)) for event in network.events]
+
+    def _column(self, part: Participant) -> ParticipantColumn:
+        if part not in self._known:
+            column = self.network.instances[part.instance].fsm.column(part.event)
+            self._known[part] = ParticipantColumn(part.instance, column)
+        return self._known[part]
 
     def slice(self, admits: Callable[[NetworkEvent], bool] | None = None) -> SlicedNetwork:
         """The slice of the network if only events that ``admits`` accepts happen, by default all."""
@@ -80,7 +87,7 @@ class Slicer:
         """Which machines, states and events remain."""
         events = self.network.events
         candidates = [e for e, event in enumerate(events) if admits is None or admits(event)]
-        start = (1 << state for state in self.packed.initial)
+        start = (1 << state for state in self.initial)
         reached, alive = over_approximate(self.columns, start, candidates)
         kept = {i: list(bits(states)) for i, states in enumerate(reached) if self._matters(i, states)}
         return _Slice(self, list(bits(alive)), kept)
@@ -120,16 +127,16 @@ class _Slice:
         return SlicedNetwork(self._packed(), events, Origin(network, self.kept, events))
 
     def _packed(self) -> PackedNetwork:
-        whole, instances = self.slicer.packed, self.slicer.network.instances
-        table = self._table()
-        observers = [i for i in whole.observers if i in self.kept]
-        mark, always, at_rest = anomaly_marks(((instances[i], self._states(i)) for i in observers), whole.anomalies)
+        network, table = self.slicer.network, self._table()
+        instances, anomalies = network.instances, anomalies_of(network)
+        observers = [i for i in self.kept if instances[i].anomaly is not None]
+        mark, always, at_rest = anomaly_marks(((instances[i], self._states(i)) for i in observers), anomalies)
         return PackedNetwork(
             size=[len(states) for states in self.kept.values()],
-            initial=[self._number[i][whole.initial[i]] for i in self.kept],
+            initial=[self._number[i][self.slicer.initial[i]] for i in self.kept],
             component=components(instances[i] for i in self.kept),
             first=table.first,
-            free=[whole.free[event] for event in self.alive],
+            free=[int(network.events[event].may_never_happen) for event in self.alive],
             instance=table.instance,
             offset=table.offset,
             table=table.table,
@@ -137,7 +144,7 @@ class _Slice:
             mark=mark,
             always=always,
             at_rest=at_rest,
-            anomalies=whole.anomalies,
+            anomalies=anomalies,
         )
 
     def _table(self) -> ColumnTable:

@@ -48,7 +48,7 @@ def pack(network: Network) -> PackedNetwork:
         columns.end_event()
     observers = [number for number, instance in enumerate(network.instances) if instance.anomaly is not None]
     observing = [network.instances[number] for number in observers]
-    anomalies = tuple(dict.fromkeys(i.anomaly for i in observing if i.anomaly is not None))
+    anomalies = anomalies_of(network)
     mark, always, at_rest = anomaly_marks(((instance, instance.fsm.states) for instance in observing), anomalies)
     return PackedNetwork(
         size=[len(instance.fsm.states) for instance in network.instances],
@@ -65,6 +65,11 @@ def pack(network: Network) -> PackedNetwork:
         at_rest=at_rest,
         anomalies=anomalies,
     )
+
+
+def anomalies_of(network: Network) -> tuple[str, ...]:
+    """The anomalies that machines of ``network`` observe, each once."""
+    return tuple(dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None))
 
 
 class ColumnTable:
