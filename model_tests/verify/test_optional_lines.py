@@ -91,7 +91,9 @@ KILLED: Final = "nemesis fault fault=broker_kill; nemesis recovered fault=broker
 DRAINED: Final = "n drained"
 
 MOVED: Final = MappingProxyType({"dead_lettered": "moved"})
-LIMITED: Final = MappingProxyType({"ack_mode": "CLIENT_ACKNOWLEDGE", "consumption": "receive", "max_delivery_attempts": 1})
+LIMITED: Final = MappingProxyType(
+    {"ack_mode": "CLIENT_ACKNOWLEDGE", "consumption": "receive", "max_delivery_attempts": 1}
+)
 KEPT: Final = MappingProxyType({**INDIVIDUAL, "attempts_exhausted": "dead_letter"})
 AT_ITS_LIMIT: Final = f"{USED}{sent('m1')}c delivered m1 clear; c recover; "
 TOLD: Final = "broker dead_lettered m1; "
@@ -139,7 +141,10 @@ DEAD_LETTERS: Final = MappingProxyType(
             "valid", f"{FAILED}rejected; c close; {TOLD}{DRAINED}", settings=KEPT, words=MOVED
         ),
         "rejected by one that died since, and found": Story(
-            "valid", f"{FAILED}rejected; c fault fault=consumer_crash; c recovered fault=consumer_crash; {TOLD}{DRAINED}", settings=KEPT, words=MOVED
+            "valid",
+            f"{FAILED}rejected; c fault fault=consumer_crash; c recovered fault=consumer_crash; {TOLD}{DRAINED}",
+            settings=KEPT,
+            words=MOVED,
         ),
         "rejected without a line of its own, and found": Story(
             "valid", f"{USED}{sent('m1')}c delivered m1 clear; {TOLD}{DRAINED}", settings=KEPT, words=MOVED
