@@ -59,7 +59,7 @@ def mutants(recording: Recording) -> Iterator[Mutant]:
         for row in known.values():
             for column, item, value in _changed(row, lines):
                 changed = {**known, row.name: dataclasses.replace(row, **{column: value})}
-                mutated = dataclasses.replace(recording, **{rows: MappingProxyType(changed)})
+                mutated = dataclasses.replace(recording, **{rows: MappingProxyType(changed)})  # type: ignore[arg-type]
                 yield Mutant(row.name, column, item, mutated)
     for column in ("untold", "not_awaited"):
         for item, value in _without_one(getattr(recording, column)):

@@ -131,7 +131,7 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
     """The header in the schema metadata of a Parquet file, if it is there.
 
     Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config``,
-    ``queues`` and ``cannot_show`` (JSON), ``note``, ``api`` and ``dead_lettered`` (plain text) are entries of their own.
+    ``queues`` and ``cannot_show`` (JSON), ``note``, ``api`` and ``dead_lettered`` (text) are entries of their own.
     Raises :class:`InputError`, which begins with ``place``, if it is none that this version can read.
     """
     entries = {key.decode(errors="replace"): value for key, value in (metadata or {}).items()}

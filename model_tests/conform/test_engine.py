@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from ackfsm.driving.conform import (
     NO_FAULT,
     AckOutcome,
+    Act,
     Adapter,
     Claims,
     Delivery,
@@ -17,6 +19,7 @@ from ackfsm.driving.conform import (
     Limits,
     Mode,
     Operation,
+    Program,
     SendOutcome,
     Status,
     Strike,
@@ -137,6 +140,7 @@ class OneAttempt(Silent):
 
     def begin(self, mode: Mode, queue: str) -> None:
         """Nothing is there."""
+        del mode, queue
         self._ready, self._held = list[str](), dict[str, list[str]]()
         self._dead: list[str] = []
 
@@ -147,6 +151,7 @@ class OneAttempt(Silent):
 
     def receive(self, client: str, queue: str, timeout: float) -> Delivery | None:
         """The first one."""
+        del queue, timeout
         if not self._ready:
             return None
         self._held.setdefault(client, []).append(self._ready.pop(0))
@@ -154,6 +159,7 @@ class OneAttempt(Silent):
 
     def acknowledge(self, client: str, message: str, during: Strike | None = None) -> AckOutcome:
         """It is gone."""
+        del during
         self._held[client].remove(message)
         return AckOutcome.ACKNOWLEDGED
 
@@ -166,11 +172,12 @@ class OneAttempt(Silent):
 
     def depth(self, queue: str) -> Depth:
         """With the dead letters."""
+        del queue
         return Depth(len(self._ready), sum(map(len, self._held.values())), tuple(self._dead))
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_where_the_claims_destroy_what_is_kept_or_keep_what_is_not_is_a_violation(keeps: bool) -> None:
+def test_where_the_claims_destroy_what_is_kept_or_keep_what_is_not_is_a_violation(keeps: bool) -> None:  # noqa: FBT001 - a parameter
     as_claimed, otherwise = (
         conform(OneAttempt(keeps=keeps, claims_to_keep=claimed), limits=Limits(runs=8))
         for claimed in (keeps, not keeps)
@@ -179,3 +186,24 @@ def test_where_the_claims_destroy_what_is_kept_or_keep_what_is_not_is_a_violatio
     (cell,) = otherwise.of(Status.VIOLATION)
     assert cell.failure is not None
     assert "dead_lettered" in cell.failure.reasons[0]
+
+
+class Unconfirmed(Silent):
+    """Answers no send."""
+
+    def claims(self) -> Claims:
+        """So it is claimed."""
+        return dataclasses.replace(super().claims(), settings={"send_mode": "unconfirmed"})
+
+    def send(self, client: str, queue: str, message: str, during: Strike | None = None) -> SendOutcome:
+        """Taken, perhaps."""
+        super().send(client, queue, message, during)
+        return SendOutcome.SENT
+
+
+@pytest.mark.parametrize(("adapter", "sends"), [(Silent(), ["send", "resend"]), (Unconfirmed(), ["send"])])
+def test_what_nobody_answers_is_not_sent_again(adapter: Adapter, sends: list[str]) -> None:
+    mode = next(adapter.claims().modes())
+    program = Program((Act("send", "m1"), Act("resend", "m1")))
+    performed = perform(adapter, claimed(adapter.claims(), shipped()), mode, program, 0.0)
+    assert [line["event"] for line in performed.recorder.lines if line["event"] in {"send", "resend"}] == sends
