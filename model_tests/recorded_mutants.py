@@ -54,11 +54,13 @@ class Mutant:
 def mutants(recording: Recording) -> Iterator[Mutant]:
     """Every mutant of every row."""
     lines = list(dict.fromkeys(row.line for row in recording.signs.values()))
-    for row in recording.signs.values():
-        for column, item, value in _changed(row, lines):
-            signs = {**recording.signs, row.name: dataclasses.replace(row, **{column: value})}
-            mutated = dataclasses.replace(recording, signs=MappingProxyType(signs))
-            yield Mutant(row.name, column, item, mutated)
+    for rows in ("signs", "said"):
+        known: Mapping[str, SignRow] = getattr(recording, rows)
+        for row in known.values():
+            for column, item, value in _changed(row, lines):
+                changed = {**known, row.name: dataclasses.replace(row, **{column: value})}
+                mutated = dataclasses.replace(recording, **{rows: MappingProxyType(changed)})  # type: ignore[arg-type]
+                yield Mutant(row.name, column, item, mutated)
     for column in ("untold", "not_awaited"):
         for item, value in _without_one(getattr(recording, column)):
             yield Mutant("", column, item, dataclasses.replace(recording, **{column: value}))
@@ -153,7 +155,8 @@ _OF_ABSENT_LINES = ("", "free", "line", "only", "tells")
 def trial(mutant: Mutant) -> str | None:
     """How ``mutant`` is noticed, ``None`` if it is not: those histories are looked at first that have its line."""
     changed = dataclasses.replace(shipped(), recording=mutant.recording)
-    row = shipped().recording.signs.get(mutant.part)
+    recording = shipped().recording
+    row = {**recording.signs, **recording.said}.get(mutant.part)
     for history, expected in sorted(_histories(), key=lambda each: row is not None and row.line not in each[0].lines):
         if row is not None and row.line not in history.lines and mutant.column not in _OF_ABSENT_LINES:
             break

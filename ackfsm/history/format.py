@@ -171,5 +171,8 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The fields with a fixed set of values; the place of a value is its code."""
 
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType({Event.DEAD_LETTERED: ("moved",)})
+"""What a header may say of a line, by the line, which is the key: what the line tells then."""
+
 SHOWABLE: frozenset[str] = frozenset({*map(str, EVENTS), *FIELDS} - {*ALWAYS, "message"})
 """What a source may be unable to show: events, and fields (``cannot_show`` of a header)."""

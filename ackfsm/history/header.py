@@ -11,10 +11,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from ackfsm.history.format import HEADER_KEY, SHOWABLE, VERSION
+from ackfsm.history.format import HEADER_KEY, SHOWABLE, VERSION, WORDS
 from ackfsm.support.files import cannot_read
 from ackfsm.terms import InputError, parse_value
-from ackfsm.text import quoted, shown
+from ackfsm.text import in_words, quoted, shown
 
 _LONGEST_REASON = 1_000
 
@@ -36,6 +36,7 @@ class Header:
         queues: the settings that are other ones in a queue, by its name; ``None`` if it names none.
         place_of_queues: where those stand.
         cannot_show: the events and fields that its source never shows, so that what needs them is unknown.
+        words: what it says of lines, by the line.
     """
 
     config: Mapping[str, object] | None
@@ -45,10 +46,11 @@ class Header:
     queues: Mapping[str, Mapping[str, object]] | None = None
     place_of_queues: str = dataclasses.field(default="", compare=False)
     cannot_show: tuple[str, ...] = ()
+    words: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def said(self) -> Mapping[str, Any]:
         """Return the header as an object, by key."""
-        said = {"config": self.config, "queues": self.queues, "api": self.api, "note": self.note}
+        said = {"config": self.config, "queues": self.queues, "api": self.api, "note": self.note, **self.words}
         return {key: value for key, value in said.items() if value is not None}
 
 
@@ -57,6 +59,7 @@ class Headers:
 
     def __init__(self) -> None:
         self._cannot_show: list[str] = []
+        self._words: dict[str, str] = {}
         self._first: dict[str, tuple[str, Header]] = {}
         """The first header that has each key, and where it was found."""
 
@@ -73,6 +76,7 @@ class Headers:
             if key in _CONTRADICTIONS and _parsed_key(key, value) != _parsed_key(key, other.said()[key]):
                 raise InputError(f"{place} {_CONTRADICTIONS[key]} than {before}; correct one of them")
         self._cannot_show += header.cannot_show
+        self._words |= header.words
         self._first.setdefault("", (place, header))
 
     def merged(self) -> Header | None:
@@ -84,7 +88,9 @@ class Headers:
         config, queues, api, note = (by_key.get(key, some) for key in ("config", "queues", "api", "note"))
         place = config.place if config.config is not None else api.place
         unshown = tuple(dict.fromkeys(self._cannot_show))
-        return Header(config.config, note.note, api.api, place, queues.queues, queues.place_of_queues, unshown)
+        return Header(
+            config.config, note.note, api.api, place, queues.queues, queues.place_of_queues, unshown, self._words
+        )
 
 
 def header_of_line(line: bytes, place: str) -> Header | None:
@@ -125,7 +131,7 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
     """The header in the schema metadata of a Parquet file, if it is there.
 
     Either the entry ``ackfsm_history`` is a whole header, or it is the number of the format, and ``config``,
-    ``queues`` and ``cannot_show`` (JSON), ``note`` and ``api`` (plain text) are entries of their own.
+    ``queues`` and ``cannot_show`` (JSON), ``note``, ``api`` and ``dead_lettered`` (text) are entries of their own.
     Raises :class:`InputError`, which begins with ``place``, if it is none that this version can read.
     """
     entries = {key.decode(errors="replace"): value for key, value in (metadata or {}).items()}
@@ -135,11 +141,11 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
     if not isinstance(first, dict):
         value: dict[str, Any] = {HEADER_KEY: first}
         value |= {key: _entry(entries, key, place) for key in (*_JUDGED_BY, "cannot_show") if key in entries}
-        value |= {key: entries[key].decode(errors="replace") for key in ("note", "api") if key in entries}
+        value |= {key: entries[key].decode(errors="replace") for key in ("note", "api", *WORDS) if key in entries}
         return _header(value, place)
     if HEADER_KEY not in first:
         raise InputError(f"{place}: {HEADER_KEY!r} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
-    for key in (*_JUDGED_BY, "api", "cannot_show"):
+    for key in (*_JUDGED_BY, "api", "cannot_show", *WORDS):
         if key in entries:
             raise InputError(f"{place}: {key!r} stands beside a whole header; keep one of them")
     return _header(first, place)
@@ -202,7 +208,15 @@ def _header(value: Mapping[str, Any], place: str) -> Header:
         None if queues is None else _known_queues(queues, place),
         place,
         () if unshown is None else _known_names(unshown, place),
+        {line: _known_word(line, value[line], place) for line in WORDS if value.get(line) is not None},
     )
+
+
+def _known_word(line: str, word: object, place: str) -> str:
+    if word not in WORDS[line]:
+        said = quoted(word) if isinstance(word, str) else shown(json.dumps(word))
+        raise InputError(f"{place}: `{line}` says {said}; say {in_words(WORDS[line], 'or')}, or leave it out")
+    return str(word)
 
 
 def _known_names(names: object, place: str) -> tuple[str, ...]:

@@ -86,9 +86,8 @@ def examination(  # noqa: PLR0913 - as :func:`examine`
         configuration=configure(chunks.header),
         skew=skew,
         assumed=assumed,
-        unshown=chunks.header.cannot_show if chunks.header else (),
         binned=binned,
-    )
+    ).of_source(chunks.header)
     outcome = Fold(chunks.path, len(chunks), Folder(chunks.load, asked), _OnSpark(session)).outcome()
     each = functools.partial(_in_tasks, session)
     return Examination.of(outcome, asked, chunks.load, each, begun=begun).on("spark")

@@ -116,10 +116,10 @@ class VendorAlias:
     def _plain(self, profile: str, value: object) -> dict[str, Any]:
         text, keys = format_value(value), " and ".join(self.keys)
         spelled = {known.casefold(): known for known in (*self.values, *self.refused)}
-        known = spelled.get(text.casefold(), "")
-        if known in self.values:
+        known = spelled.get(text.casefold())
+        if known is not None and known in self.values:
             return dict(self.values[known])
-        if known in self.refused:
+        if known is not None and known in self.refused:
             raise InputError(f"{self.name}={known} of {profile} {self.refused[known]}; set {keys}")
         if self.anything:
             return dict.fromkeys(self.keys, self.anything[0])

@@ -147,6 +147,7 @@ class SignRow:
         sets: settings of a message that has it, each with the condition of that.
         wants, undecided: the condition without which nothing is decided of the message, and why, a clause.
         only: what it is for; ``None`` for all.
+        said: the word of the header for its line that it takes, if it takes one.
         because, source: the reason, and who says so.
     """
 
@@ -177,6 +178,7 @@ class SignRow:
     wants: Condition
     undecided: str
     only: Only | None
+    said: str
     because: str
     source: str
 
@@ -203,6 +205,7 @@ class Recording:
 
     Attributes:
         signs: the rows by name, in the order of the table, which is that of their codes.
+        said: those that count only where a header says their word of their line, and there instead of the others.
         by_library: the condition under which no call of the application acknowledges.
         in_transaction: the settings of a message that was sent or handed over in a transaction.
         untold: optional events that happen without a line; those that need a second message with ``True``.
@@ -210,19 +213,32 @@ class Recording:
     """
 
     signs: Mapping[str, SignRow]
+    said: Mapping[str, SignRow]
     by_library: Condition
     in_transaction: Mapping[str, Any]
     untold: Mapping[str, bool]
     not_awaited: frozenset[str]
 
     @property
+    def rows(self) -> tuple[SignRow, ...]:
+        """All rows, whatever headers say."""
+        return *self.signs.values(), *self.said.values()
+
+    @property
     def around(self) -> frozenset[str]:
         """The signs of what happens around a message and may explain what became of it."""
         return frozenset(row.name for row in self.signs.values() if row.is_around)
 
+    def as_told(self, words: Mapping[str, str]) -> Recording:
+        """The table of a history whose header says these ``words`` of lines."""
+        rows = {name: row for name, row in self.said.items() if words.get(row.line) == row.said}
+        lines = {row.line for row in rows.values()}
+        others = {name: row for name, row in self.signs.items() if row.line not in lines}
+        return dataclasses.replace(self, signs=MappingProxyType({**others, **rows})) if rows else self
+
     def late(self, environment: Mapping[str, Any]) -> frozenset[str]:
-        """The signs of lines that are written late where these settings are."""
-        rows = (row for row in self.signs.values() if row.when is When.LATE)
+        """The signs of lines that clients write late where these settings are."""
+        rows = (row for row in self.signs.values() if row.when is When.LATE and row.side is not Side.BROKER)
         return frozenset(row.name for row in rows if row.late_where.holds(environment))
 
     @property
@@ -253,7 +269,7 @@ class Recording:
 
 
 NOTHING_RECORDED: Final = Recording(
-    MappingProxyType({}), ALWAYS, MappingProxyType({}), MappingProxyType({}), frozenset()
+    MappingProxyType({}), MappingProxyType({}), ALWAYS, MappingProxyType({}), MappingProxyType({}), frozenset()
 )
 """That of tables of which no history is written."""
 
@@ -284,9 +300,10 @@ class _Reader:
 
     def recording(self) -> Recording:
         data = self._document.data
-        signs = {name: self._row(("signs", name), row) for name, row in data["signs"].items()}
+        rows = {name: self._row(("signs", name), row) for name, row in data["signs"].items()}
+        signs, said = ({name: row for name, row in rows.items() if bool(row.said) is its} for its in (False, True))
         self._one_line_each(signs)
-        told = {event for row in signs.values() for event in row.tells}
+        told = {event for row in rows.values() for event in row.tells}
         for name in data["untold"]:
             path = ("untold", name)
             self._known(path, [name])
@@ -298,6 +315,7 @@ class _Reader:
             self._known(("not_awaited", name), [name])
         return Recording(
             signs=MappingProxyType(signs),
+            said=MappingProxyType(said),
             by_library=self._where(("by_library",), data["by_library"]),
             in_transaction=self._settings(("in_transaction",), data["in_transaction"]),
             untold=MappingProxyType({name: row["between_messages"] for name, row in data["untold"].items()}),
@@ -358,6 +376,7 @@ class _Reader:
             wants=self._where((*path, "wants", "condition"), wants["condition"]),
             undecided=wants["because"],
             only=Only(data["only"]) if "only" in data else None,
+            said=data.get("said", ""),
             because=data["because"],
             source=data["source"],
         )

@@ -124,6 +124,11 @@ class Specification:
             profile_files=MappingProxyType({**self.profile_files, table.profile: file.absolute()}),
         )
 
+    def as_told(self, words: Mapping[str, str]) -> Specification:
+        """These tables for a history whose header says these ``words`` of its lines."""
+        recording = self.recording.as_told(words)
+        return self if recording is self.recording else dataclasses.replace(self, recording=recording)
+
     def of_profile(self, profile: str | None) -> tuple[Specification, str | None]:
         """These tables and the name of ``profile``; if that is the path of a YAML file, with the profile in it.
 

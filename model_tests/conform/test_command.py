@@ -169,7 +169,9 @@ JSON = st.recursive(
     max_leaves=6,
 )
 FIELDS = st.sampled_from([*HELLO, "faults", "operations", "settings", "message", "redelivered", "delivery_count"])
-ANSWERS = st.dictionaries(FIELDS | st.sampled_from(["ready", "unacknowledged", "outcome", "error"]), JSON, max_size=6)
+ANSWERS = st.dictionaries(
+    FIELDS | st.sampled_from(["ready", "unacknowledged", "dead_letters", "outcome", "error"]), JSON, max_size=6
+)
 
 
 def refusal(read: Callable[[], object]) -> str:
@@ -238,7 +240,7 @@ def test_a_served_adapter_answers_each_request_with_its_id() -> None:
     assert answers[2:] == [
         {"outcome": "confirmed"},
         {"message": "m1", "redelivered": False, "delivery_count": 1},
-        {"ready": 0, "unacknowledged": 0},
+        {"ready": 0, "unacknowledged": 0, "dead_letters": None},
         {},
         {"error": "down"},
         {},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -9,12 +10,16 @@ import pytest
 
 from ackfsm.driving.conform import (
     NO_FAULT,
+    AckOutcome,
+    Act,
     Adapter,
     Claims,
     Delivery,
     Depth,
     Limits,
     Mode,
+    Operation,
+    Program,
     SendOutcome,
     Status,
     Strike,
@@ -115,3 +120,90 @@ def test_the_least_adapter_is_judged_and_a_broker_that_keeps_everything_loses_it
     assert cell.failure.small.exists()
     assert "loss of 1 message" in str(report)
     assert report.verdict is Verdict.INVALID
+
+
+class OneAttempt(Silent):
+    """Delivers each message once; what was not acknowledged then is kept as a dead letter, or not."""
+
+    def __init__(self, *, keeps: bool, claims_to_keep: bool) -> None:
+        self._keeps, self._exhausted = keeps, "dead_letter" if claims_to_keep else "destroy"
+
+    def claims(self) -> Claims:
+        """What becomes of it is claimed."""
+        return Claims(
+            name="one attempt",
+            settings={"max_delivery_attempts": 1, "attempts_exhausted": self._exhausted},
+            ack_modes=(AckMode.INDIVIDUAL_ACKNOWLEDGE,),
+            delivery_modes=(DeliveryMode.PERSISTENT,),
+            operations=frozenset({Operation.ACKNOWLEDGE, Operation.RECOVER, Operation.CLOSE}),
+        )
+
+    def begin(self, mode: Mode, queue: str) -> None:
+        """Nothing is there."""
+        del mode, queue
+        self._ready, self._held = list[str](), dict[str, list[str]]()
+        self._dead: list[str] = []
+
+    def send(self, client: str, queue: str, message: str, during: Strike | None = None) -> SendOutcome:
+        """It is in the queue."""
+        self._ready.append(message)
+        return super().send(client, queue, message, during)
+
+    def receive(self, client: str, queue: str, timeout: float) -> Delivery | None:
+        """The first one."""
+        del queue, timeout
+        if not self._ready:
+            return None
+        self._held.setdefault(client, []).append(self._ready.pop(0))
+        return Delivery(self._held[client][-1])
+
+    def acknowledge(self, client: str, message: str, during: Strike | None = None) -> AckOutcome:
+        """It is gone."""
+        del during
+        self._held[client].remove(message)
+        return AckOutcome.ACKNOWLEDGED
+
+    def recover(self, client: str) -> None:
+        """What it holds has had its attempt."""
+        given_up = self._held.pop(client, [])
+        self._dead += given_up if self._keeps else []
+
+    close = recover
+
+    def depth(self, queue: str) -> Depth:
+        """With the dead letters."""
+        del queue
+        return Depth(len(self._ready), sum(map(len, self._held.values())), tuple(self._dead))
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_where_the_claims_destroy_what_is_kept_or_keep_what_is_not_is_a_violation(keeps: bool) -> None:  # noqa: FBT001 - a parameter
+    as_claimed, otherwise = (
+        conform(OneAttempt(keeps=keeps, claims_to_keep=claimed), limits=Limits(runs=8))
+        for claimed in (keeps, not keeps)
+    )
+    assert as_claimed.verdict is Verdict.VALID, as_claimed
+    (cell,) = otherwise.of(Status.VIOLATION)
+    assert cell.failure is not None
+    assert "dead_lettered" in cell.failure.reasons[0]
+
+
+class Unconfirmed(Silent):
+    """Answers no send."""
+
+    def claims(self) -> Claims:
+        """So it is claimed."""
+        return dataclasses.replace(super().claims(), settings={"send_mode": "unconfirmed"})
+
+    def send(self, client: str, queue: str, message: str, during: Strike | None = None) -> SendOutcome:
+        """Taken, perhaps."""
+        super().send(client, queue, message, during)
+        return SendOutcome.SENT
+
+
+@pytest.mark.parametrize(("adapter", "sends"), [(Silent(), ["send", "resend"]), (Unconfirmed(), ["send"])])
+def test_what_nobody_answers_is_not_sent_again(adapter: Adapter, sends: list[str]) -> None:
+    mode = next(adapter.claims().modes())
+    program = Program((Act("send", "m1"), Act("resend", "m1")))
+    performed = perform(adapter, claimed(adapter.claims(), shipped()), mode, program, 0.0)
+    assert [line["event"] for line in performed.recorder.lines if line["event"] in {"send", "resend"}] == sends

@@ -191,7 +191,11 @@ def test_what_a_broker_does_not_have_is_refused(kind: type[LiveBroker], tmp_path
 def test_settings_of_the_vendor_are_those_of_the_profile(tmp_path: Path) -> None:
     told: dict[str, Any] = {}
     for kind, settings, queue in (
-        (Artemis, {"journal-sync-non-transactional": "false", "max-delivery-attempts": "-1"}, ""),
+        (
+            Artemis,
+            {"journal-sync-non-transactional": "false", "max-delivery-attempts": "-1", "dead-letter-address": ""},
+            "",
+        ),
         (ActiveMq, {"journalDiskSyncStrategy": "periodic", "persistJMSRedelivered": "true"}, ""),
         (BrokerJ, {"maximumDeliveryAttempts": "5", "store": "DERBY"}, ""),
         (RabbitMq, {"x-delivery-limit": "4"}, "quorum"),
@@ -203,7 +207,11 @@ def test_settings_of_the_vendor_are_those_of_the_profile(tmp_path: Path) -> None
     assert (
         told.items()
         <= {
-            "artemis ": {"journal_sync_non_transactional": "False", "max_delivery_attempts": "0"},
+            "artemis ": {
+                "journal_sync_non_transactional": "False",
+                "max_delivery_attempts": "0",
+                "attempts_exhausted": "destroy",
+            },
             "activemq ": {
                 "journal_sync_non_transactional": "written",
                 "journal_sync_transactional": "written",

@@ -11,14 +11,17 @@ from typing import Any
 import pytest
 
 from ackfsm.cli import main
-from ackfsm.driving.conform import SETTLES, Act, Delivery, Limits, Status
+from ackfsm.driving.conform import SETTLES, Act, Delivery, Limits, Program, Status, claimed
+from ackfsm.driving.conform._acts import perform
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS
-from ackfsm.driving.live.campaign import LiveReport, live
+from ackfsm.driving.live.campaign import LiveReport, claims_of, live
+from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.led import led, undone
 from ackfsm.driving.live.tour import tour
 from ackfsm.terms import AckMode, Consumption, Fault, Verdict
 from model_tests.live_bench import pages, result_of
+from model_tests.support.brokers import running
 from model_tests.support.tables import shipped
 from model_tests.support.tools import missing
 
@@ -111,6 +114,28 @@ def test_a_tour_has_what_the_client_can_bring_about_alone(outcomes: tuple[str, .
     assert acts.isdisjoint(without)
     assert {event for event, outcome in SETTLES.items() if outcome in outcomes} == acts & SETTLES.keys()
     assert ("recover" in acts) is recovers
+
+
+@pytest.mark.parametrize(("settings", "kept"), [({"x-dead-letter-exchange": ""}, ["m1"]), ({}, [])])
+def test_the_dead_letters_of_a_run_are_its_own(settings: dict[str, str], kept: list[str], tmp_path: Path) -> None:
+    (driver,) = (each for each in drivers("rabbitmq") if each.client == "pika")
+    if why := driver.lacks():
+        missing(why)
+    rejects = Program((Act("send", "m1"), Act("delivered_clear", "m1"), Act("settle_rejected", "m1")))
+    with running(BROKERS["rabbitmq"], settings) as broker:
+        claims = claims_of(broker, driver, AckMode.INDIVIDUAL_ACKNOWLEDGE, Consumption.RECEIVE)
+        known, (mode,) = claimed(claims, shipped()), claims.modes()
+        adapter = LiveAdapter(broker, driver, claims, tmp_path)
+        try:
+            for program, found in ((rejects, kept), (Program((Act("send", "m1"),)), [])):
+                performed = perform(adapter, known, mode, program, 0.2)
+                lines = performed.recorder.lines
+                assert performed.open is None
+                assert [line["message"] for line in lines if line["event"] == "dead_lettered"] == found
+                assert b'"dead_lettered":"moved"' in performed.recorder.history(known.configurations[mode], "")
+            assert broker.depth(broker.dead_letters).ready == 0
+        finally:
+            adapter.end()
 
 
 @pytest.mark.parametrize(

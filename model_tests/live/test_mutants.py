@@ -14,7 +14,7 @@ from ackfsm.driving.conform import Limits
 from ackfsm.driving.live.brokers import BROKERS
 from ackfsm.driving.live.campaign import live
 from ackfsm.driving.live.clients.drivers import drivers
-from ackfsm.terms import AckMode, Consumption, Fault, Verdict
+from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, Verdict
 from model_tests.support.tools import missing
 from model_tests.support.whole import few
 
@@ -31,10 +31,11 @@ class Believed:
     consumption: Consumption
     fault: Fault | None
     started: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """With what the broker is started: what the tables make of that is believed to be the value."""
+    """With what broker and client are started: what the tables make of that is believed to be the value."""
+    delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT
 
     def __str__(self) -> str:
-        return f"{self.broker} {self.client} {self.mode} {self.setting}={self.value}"
+        return f"{self.broker} {self.client} {self.mode} {self.delivery_mode} {self.setting}={self.value}"
 
     def profile(self, folder: Path) -> Path:
         """The profile with that setting, as a file."""
@@ -48,12 +49,31 @@ class Believed:
 
 
 _CLIENT, _INDIVIDUAL = AckMode.CLIENT_ACKNOWLEDGE, AckMode.INDIVIDUAL_ACKNOWLEDGE
+_TRANSACTED = AckMode.SESSION_TRANSACTED
 _LISTENER, _RECEIVE = Consumption.LISTENER, Consumption.RECEIVE
-_THROWS, _KILLED = Fault.LISTENER_EXCEPTION, Fault.BROKER_KILL
+_THROWS, _KILLED, _CUT = Fault.LISTENER_EXCEPTION, Fault.BROKER_KILL, Fault.CONSUMER_LINK_LOSS
 
 _UNSYNCED: Final = MappingProxyType(
     {"journal-sync-non-transactional": "false", "journal-buffer-timeout": "500000000"}  # nanoseconds
 )
+
+_ONCE: Final = MappingProxyType({"jms.redeliveryPolicy.maximumRedeliveries": "0"})
+_NOWHERE: Final = MappingProxyType({"dead-letter-address": ""})
+
+
+def _ended(  # noqa: PLR0913 - of what broker, and how
+    value: str,
+    broker: str,
+    client: str,
+    mode: AckMode,
+    started: Mapping[str, str] = MappingProxyType({}),
+    *,
+    fault: Fault | None = None,
+    delivery_mode: DeliveryMode = DeliveryMode.PERSISTENT,
+) -> Believed:
+    """What was believed of messages that used up their attempts, or were rejected (T5)."""
+    return Believed("attempts_exhausted", value, broker, client, mode, _RECEIVE, fault, started, delivery_mode)
+
 
 BELIEVED: Final = [
     Believed("listener_exception", "redeliver", "artemis", "artemis", _CLIENT, _LISTENER, _THROWS),
@@ -67,6 +87,14 @@ BELIEVED: Final = [
     Believed("client_ack_scope", "message", "broker-j", "qpid-jms", _CLIENT, _RECEIVE, None),
     Believed("redelivery_mark_persisted", "true", "broker-j", "qpid-jms", _INDIVIDUAL, _RECEIVE, _KILLED),
     Believed("journal_sync_non_transactional", "true", "artemis", "artemis", _CLIENT, _RECEIVE, _KILLED, _UNSYNCED),
+    _ended("destroy", "artemis", "artemis", _CLIENT, {"max-delivery-attempts": "2"}, fault=_CUT),
+    _ended("dead_letter", "artemis", "artemis", _CLIENT, {"max-delivery-attempts": "2", **_NOWHERE}, fault=_CUT),
+    _ended("destroy", "activemq", "activemq", _TRANSACTED, _ONCE),
+    _ended("dead_letter", "activemq", "activemq", _TRANSACTED, _ONCE, delivery_mode=DeliveryMode.NON_PERSISTENT),
+    _ended("destroy", "activemq", "stomp", _INDIVIDUAL),
+    _ended("dead_letter", "activemq", "stomp", _INDIVIDUAL, delivery_mode=DeliveryMode.NON_PERSISTENT),
+    _ended("destroy", "rabbitmq", "pika", _INDIVIDUAL, {"x-dead-letter-exchange": ""}),
+    _ended("dead_letter", "rabbitmq", "pika", _INDIVIDUAL),
 ]
 
 
@@ -88,6 +116,7 @@ def test_a_broker_refutes_what_was_believed_of_it(
             clients=[believed.client],
             ack_modes=[believed.mode],
             consumptions=[believed.consumption],
+            delivery_modes=[believed.delivery_mode],
             faults=[believed.fault],
             limits=Limits(runs=3, wait=0.3, seconds=seconds),
         ).verdict

@@ -143,6 +143,26 @@ def test_a_second_header_is_a_line_that_is_no_event(tmp_path: Path) -> None:
     assert [str(each) for each in recorded.unreadable] == ["line 2: it is a header, which may only be the first line"]
 
 
+def test_what_a_header_says_of_a_line_is_read_wherever_it_stands(tmp_path: Path) -> None:
+    header = '{"ackfsm_history": 1, "dead_lettered": "moved"}'
+    beside = _lines(tmp_path / "b.jsonl", JMS)
+    (tmp_path / "b.jsonl.header.json").write_text(header)
+    parts = {"ackfsm_history": "1", "dead_lettered": "moved"}
+    whole, apart = ({"ackfsm_history": header}, tmp_path / "w.parquet"), (parts, tmp_path / "p.parquet")
+    for path in (_lines(tmp_path / "h.jsonl", header), beside, *(_parquet(file, of) for of, file in (whole, apart))):
+        found = verify.read(path).header
+        assert found is not None
+        assert (found, found.words) == (verify.read_header(path), {"dead_lettered": "moved"})
+    both = _parquet(tmp_path / "h.parquet", {"ackfsm_history": JMS, "dead_lettered": "moved"})
+    assert _refused(both) == f"{both}, schema metadata: 'dead_lettered' stands beside a whole header; keep one of them"
+
+
+@pytest.mark.parametrize(("word", "said"), [('"gone"', "'gone'"), ("7", "7"), ('["moved"]', '["moved"]')])
+def test_a_word_that_no_line_has_is_refused(word: str, said: str, tmp_path: Path) -> None:
+    path = _lines(tmp_path / "h.jsonl", f'{{"ackfsm_history": 1, "dead_lettered": {word}}}')
+    assert _refused(path) == f"{path}, line 1: `dead_lettered` says {said}; say moved, or leave it out"
+
+
 def test_other_keys_of_a_header_are_for_people(tmp_path: Path) -> None:
     path = _lines(tmp_path / "h.jsonl", '{"ackfsm_history": 1, "recorder": "mine", "config": {"profile": "jms"}}')
     assert _config(path) == {"profile": "jms"}

@@ -35,6 +35,8 @@ class Story:
     text: str
     profile: str = "rabbitmq"
     settings: Mapping[str, Any] = dataclasses.field(default_factory=lambda: INDIVIDUAL)
+    words: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """What its header says of lines."""
 
     def lines(self) -> list[dict[str, Any]]:
         """Its events."""
@@ -42,7 +44,7 @@ class Story:
 
     def header(self) -> dict[str, Any]:
         """What says its configuration."""
-        return {"ackfsm_history": 1, "config": {"profile": self.profile, **self.settings}}
+        return {"ackfsm_history": 1, "config": {"profile": self.profile, **self.settings}, **self.words}
 
 
 def sent(message: str, more: str = "") -> str:
@@ -87,6 +89,71 @@ TAKEN_AGAIN: Final = (
 TIMED_OUT: Final = "c fault fault=acknowledge_timeout; "
 KILLED: Final = "nemesis fault fault=broker_kill; nemesis recovered fault=broker_kill; "
 DRAINED: Final = "n drained"
+
+MOVED: Final = MappingProxyType({"dead_lettered": "moved"})
+LIMITED: Final = MappingProxyType(
+    {"ack_mode": "CLIENT_ACKNOWLEDGE", "consumption": "receive", "max_delivery_attempts": 1}
+)
+KEPT: Final = MappingProxyType({**INDIVIDUAL, "attempts_exhausted": "dead_letter"})
+AT_ITS_LIMIT: Final = f"{USED}{sent('m1')}c delivered m1 clear; c recover; "
+TOLD: Final = "broker dead_lettered m1; "
+
+
+def _ended(verdict: str, text: str, **more: Any) -> Story:
+    return Story(verdict, f"{text}{DRAINED}", **{"profile": "jms", "settings": LIMITED, **more})
+
+
+def _destroyed(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {**settings, "attempts_exhausted": "destroy"}
+
+
+DEAD_LETTERS: Final = MappingProxyType(
+    {
+        "at its limit, told without a word of where it is": _ended("valid", AT_ITS_LIMIT + TOLD),
+        "at its limit, told so where the tables destroy it": _ended(
+            "valid", AT_ITS_LIMIT + TOLD, settings=_destroyed(LIMITED)
+        ),
+        "at its limit, and not told": _ended("invalid", AT_ITS_LIMIT),
+        "at its limit, and not told where the tables destroy it": _ended(
+            "invalid", AT_ITS_LIMIT, settings=_destroyed(LIMITED)
+        ),
+        "found in the dead-letter queue": _ended("valid", AT_ITS_LIMIT + TOLD, words=MOVED),
+        "found in the dead-letter queue, where the tables destroy it": _ended(
+            "invalid", AT_ITS_LIMIT + TOLD, words=MOVED, settings=_destroyed(LIMITED)
+        ),
+        "not found in the dead-letter queue, where the tables have it": _ended("invalid", AT_ITS_LIMIT, words=MOVED),
+        "destroyed, as the tables say": _ended("valid", AT_ITS_LIMIT, words=MOVED, settings=_destroyed(LIMITED)),
+        "found in the dead-letter queue before its limit": _ended(
+            "invalid", AT_ITS_LIMIT + TOLD, words=MOVED, settings={**LIMITED, "max_delivery_attempts": 2}
+        ),
+        "gone before its limit": _ended(
+            "invalid", AT_ITS_LIMIT, words=MOVED, settings={**_destroyed(LIMITED), "max_delivery_attempts": 2}
+        ),
+        "not found in the dead-letter queue of a broker that was killed": _ended(
+            "valid", f"{AT_ITS_LIMIT}{KILLED}", words=MOVED
+        ),
+        "rejected, and not found": Story("valid", f"{FAILED}rejected; {DRAINED}", words=MOVED),
+        "rejected, and not told": Story("valid", f"{FAILED}rejected; {DRAINED}", settings=KEPT),
+        "rejected, and not found, where the tables have it": Story(
+            "invalid", f"{FAILED}rejected; {DRAINED}", settings=KEPT, words=MOVED
+        ),
+        "rejected by one that closed since, and found": Story(
+            "valid", f"{FAILED}rejected; c close; {TOLD}{DRAINED}", settings=KEPT, words=MOVED
+        ),
+        "rejected by one that died since, and found": Story(
+            "valid",
+            f"{FAILED}rejected; c fault fault=consumer_crash; c recovered fault=consumer_crash; {TOLD}{DRAINED}",
+            settings=KEPT,
+            words=MOVED,
+        ),
+        "rejected without a line of its own, and found": Story(
+            "valid", f"{USED}{sent('m1')}c delivered m1 clear; {TOLD}{DRAINED}", settings=KEPT, words=MOVED
+        ),
+        "rejected, and found, where the tables destroy it": Story(
+            "invalid", f"{FAILED}rejected; {TOLD}{DRAINED}", words=MOVED
+        ),
+    }
+)
 
 STORIES: Final[Mapping[str, Story]] = MappingProxyType(
     {
@@ -202,6 +269,7 @@ STORIES: Final[Mapping[str, Story]] = MappingProxyType(
         "one consumer of an exclusive queue after the other": Story(
             "valid", f"{sent('m1')}{sent('m2')}{used('m1', 'c')}c close; {used('m2', 'd')}{DRAINED}", settings=EXCLUSIVE
         ),
+        **DEAD_LETTERS,
         "prepared, and committed after its connection broke": Story(
             "valid", f"{PREPARED}{BROKEN}{COMMITTED}{CONSUMED}{DRAINED}", "artemis", TRANSACTED
         ),
@@ -232,6 +300,8 @@ STORIES: Final[Mapping[str, Story]] = MappingProxyType(
     }
 )
 IN_SPARK: Final = (
+    "not found in the dead-letter queue, where the tables have it",
+    "found in the dead-letter queue, where the tables destroy it",
     "returned and then confirmed, as RabbitMQ documents",
     "a nack up to the last",
     "lent for a time that ran out",

@@ -15,7 +15,14 @@ from ackfsm.driving.conform._adapter import (
     UndecidedError,
 )
 from ackfsm.driving.conform._campaign import conform
-from ackfsm.driving.conform._claims import BROKER_FAULTS, Claims, Mode, Operation, claimed
+from ackfsm.driving.conform._claims import (
+    BROKER_FAULTS,
+    Claims,
+    Mode,
+    Operation,
+    acknowledged_by_application,
+    claimed,
+)
 from ackfsm.driving.conform._command import PROTOCOL, Command
 from ackfsm.driving.conform._judge import Judgement
 from ackfsm.driving.conform._program import Act, Program
@@ -51,6 +58,7 @@ __all__ = [
     "Status",
     "Strike",
     "UndecidedError",
+    "acknowledged_by_application",
     "claimed",
     "conform",
     "serve",

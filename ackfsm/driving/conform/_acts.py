@@ -13,7 +13,7 @@ from ackfsm.driving.conform._program import Act, Program, Step
 from ackfsm.driving.conform._run import Performed, Run
 from ackfsm.history.format import Outcome
 from ackfsm.tables.names import Event
-from ackfsm.terms import Fault
+from ackfsm.terms import Fault, SendMode
 
 
 @dataclasses.dataclass(slots=True)
@@ -65,7 +65,8 @@ def _send(run: _Led, act: Act) -> None:
 
 
 def _resend(run: _Led, act: Act) -> None:
-    if act.message in run.sent_ids() and not run.transacted:  # in the model a second copy is in no transaction
+    told = run.configuration.send_mode is not SendMode.UNCONFIRMED  # whoever sends again knows what became of the first
+    if act.message in run.sent_ids() and told and not run.transacted:  # in the model a second one is in no transaction
         run.send(_strike(act), again=act.message)
 
 

@@ -63,10 +63,14 @@ class Delivery:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Depth:
-    """How many messages a queue holds that wait for a consumer, and how many are with one, unacknowledged."""
+    """How many messages a queue holds that wait for a consumer, and how many are with one, unacknowledged.
+
+    ``dead_letters`` are the messages of the run that are in the dead-letter queue; ``None`` if nobody has looked.
+    """
 
     ready: int
     unacknowledged: int = 0
+    dead_letters: tuple[str, ...] | None = None
 
     @property
     def empty(self) -> bool:
@@ -116,7 +120,10 @@ class Adapter(abc.ABC):
 
     @abc.abstractmethod
     def depth(self, queue: str) -> Depth:
-        """How much the queue holds.  Raises :class:`BrokerDownError` while the broker is down."""
+        """How much the queue holds.  Raises :class:`BrokerDownError` while the broker is down.
+
+        Where a message may reach its limit of attempts, or be rejected, the answer has the dead letters too.
+        """
 
     def done(self, client: str, message: str, *, failed: bool) -> None:
         """The listener returns, or throws if it ``failed``; only where messages are consumed by listener."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from ackfsm.history.format import HEADER_KEY, TELLERS, VERSION, Event
+from ackfsm.history.format import BROKER, HEADER_KEY, TELLERS, VERSION, Event
 from ackfsm.terms import Configuration
 
 _TICK: Final = 1_000_000
@@ -22,6 +22,7 @@ class Recorder:
     def __init__(self, queue: str) -> None:
         """Of a run on ``queue``."""
         self._queue = queue
+        self._words: dict[str, str] = {}
         self.lines: list[Mapping[str, Any]] = []
 
     def add(self, process: str, event: Event, **fields: object) -> None:
@@ -38,8 +39,16 @@ class Recorder:
         """One event of a message."""
         self.add(process, event, queue=self._queue, message=message, **fields)
 
+    def found_dead(self, messages: Iterable[str] | None) -> None:
+        """At rest these were in the dead-letter queue, and no others; ``None`` if nobody has looked."""
+        if messages is None:
+            return
+        self._words = {Event.DEAD_LETTERED.value: "moved"}
+        for message in messages:
+            self.of_message(BROKER, Event.DEAD_LETTERED, message)
+
     def history(self, configuration: Configuration, note: str) -> bytes:
         """The file: a header, then the lines."""
-        header = {HEADER_KEY: VERSION, "config": configuration.as_dict(), "note": note}
+        header = {HEADER_KEY: VERSION, "config": configuration.as_dict(), "note": note, **self._words}
         timed = ({"t": number * _TICK, **line} for number, line in enumerate(self.lines, 1))
         return "".join(f"{json.dumps(line, separators=(',', ':'))}\n" for line in (header, *timed)).encode()

@@ -659,6 +659,7 @@ class Run:
         except BrokerDownError:
             raise _OpenError("the broker is down at the end, and no fault had stopped it") from None
         if depth.empty:
+            self.recorder.found_dead(depth.dead_letters)
             self.recorder.add(_BROKER, Event.DRAINED, queue=QUEUE)
         self.depth = depth
         return depth.empty

@@ -90,9 +90,16 @@ def delivery_of(answer: Answer) -> Delivery | None:
 
 
 def depth_of(answer: Answer) -> Depth:
-    """Return the answer to ``depth``.  Raises :class:`InputError` if its values are no numbers."""
-    given = fields_of(answer, ["ready", "unacknowledged"])
-    return Depth(_number("ready", given["ready"]), _number("unacknowledged", given["unacknowledged"]))
+    """Return the answer to ``depth``.  Raises :class:`InputError` for values of other kinds."""
+    given = fields_of(answer, ["ready", "unacknowledged"], ["dead_letters"])
+    dead = given.get("dead_letters")
+    if dead is not None and not (isinstance(dead, list) and all(isinstance(each, str) and each for each in dead)):
+        raise InputError(f"its answer says dead_letters {_json(dead)}, which is not a list of ids of messages")
+    return Depth(
+        _number("ready", given["ready"]),
+        _number("unacknowledged", given["unacknowledged"]),
+        None if dead is None else tuple(dead),
+    )
 
 
 _MOST: Final = 2**63

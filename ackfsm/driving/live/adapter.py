@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import time
 from concurrent.futures import Future
 from pathlib import Path
@@ -25,6 +26,7 @@ from ackfsm.driving.conform import (
     SendOutcome,
     Strike,
     UndecidedError,
+    acknowledged_by_application,
     claimed,
 )
 from ackfsm.driving.live.brokers import Broker
@@ -40,7 +42,7 @@ from ackfsm.driving.live.clients.client import (
 from ackfsm.driving.live.clients.drivers import Driver
 from ackfsm.driving.live.faults.relay import Relay, Way
 from ackfsm.history.format import Outcome
-from ackfsm.terms import Consumption, Fault, HostError
+from ackfsm.terms import AckMode, Consumption, Fault, HostError
 
 __all__ = ["LiveAdapter"]
 
@@ -100,6 +102,7 @@ class LiveAdapter(Adapter):
         self._consuming: set[str] = set()
         self._holding: set[str] = set()
         self._dead: set[str] = set()
+        self._dead_letters: list[str] = []
         self._idle: list[_Worker] = []
         self._relays: list[Relay] = []
 
@@ -118,6 +121,8 @@ class LiveAdapter(Adapter):
         self._over()
         self._mode, self._queue = mode, self._broker.own(f"{queue}-{self._folder.name}-{self._runs}")
         self._broker.declare(self._queue, self._kind)
+        self._look_for_dead_letters()  # those of a run that nobody has drained
+        self._dead_letters.clear()
 
     def end(self) -> None:
         """End all clients; the broker runs on."""
@@ -243,7 +248,38 @@ class LiveAdapter(Adapter):
             raise BrokerDownError(f"{self._broker.name} is down")
         held = self._consuming & self._clients.keys()
         found = self._broker.depth(self._queue) if held else self._broker.settled(self._queue)
-        return Depth(found.ready, found.unacknowledged)
+        empty = not (found.ready or found.unacknowledged)
+        return Depth(found.ready, found.unacknowledged, self._look_for_dead_letters() if empty else None)
+
+    def _look_for_dead_letters(self) -> tuple[str, ...] | None:
+        """The dead letters of the run, which a client takes out of their queue; ``None`` if that is not known."""
+        queue = self._broker.dead_letters_of(self._queue)
+        if queue is None:
+            return None
+        if number := self._broker.depth(queue).ready:
+            worker = self._idle.pop() if self._idle else self._new()
+            try:
+                self._dead_letters += self._taken(worker, queue, number)
+            except ClientError as error:
+                self._end(worker)
+                raise UndecidedError(f"the dead letters in {queue} could not be read: {error}") from None
+            self._idle.append(worker)
+        return tuple(self._dead_letters)
+
+    def _taken(self, worker: _Worker, queue: str, number: int) -> list[str]:
+        """Take so many messages out of a queue."""
+        mode, call = self._running().ack_mode, functools.partial(worker.client.call, within=_CALL, session=_SESSION)
+        self._connect(worker)
+        call("consumer", consumer=_CONSUMER, destination=queue, listener=False)
+        taken = []
+        for _ in range(number):
+            taken.append(str(call("receive", consumer=_CONSUMER, timeout=_CALL)["message"]))
+            if acknowledged_by_application(mode):
+                call("acknowledge", message=taken[-1])
+        if mode is AckMode.SESSION_TRANSACTED:
+            call("commit")
+        worker.client.call("close", within=_CALL)
+        return taken
 
     # Faults
 

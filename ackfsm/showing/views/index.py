@@ -50,7 +50,7 @@ def index_page(lookup: Lookup) -> str:
     events = rows_of(("event", "means", "rows"), (_event(lookup, name) for name in spec.events))
     modes = [line for key, kind in _MODES for value in kind for line in _mode(lookup, key, value)]
     recording = [
-        *rows_of(("sign", "line", "of", "tells"), map(_sign, spec.recording.signs.values())),
+        *rows_of(("sign", "line", "of", "tells"), map(_sign, spec.recording.rows)),
         "",
         *rows_of(("told by no line", "events"), _untold(spec)),
     ]
@@ -91,7 +91,7 @@ def _event(lookup: Lookup, name: str) -> tuple[str, str, str]:
 
 def lines_table(specification: Specification) -> list[str]:
     """A Markdown table of what each line of a history tells, and when it is written."""
-    signs, events = specification.recording.signs.values(), specification.events
+    signs, events = specification.recording.rows, specification.events
     rows = (
         (
             _line(row),
@@ -107,7 +107,7 @@ def lines_table(specification: Specification) -> list[str]:
 
 def _untold(spec: Specification) -> Iterator[tuple[str, str]]:
     """Which events no row tells: a hidden one explains whatever it makes possible, an optional one nothing."""
-    rows = spec.recording.signs.values()
+    rows = spec.recording.rows
     told = {event for row in rows for event in (*row.tells, *row.alone, *row.unwritten)}
     untold = [event for name, event in spec.events.items() if name not in told and spec.owner(name) is not None]
     for title, optional in (("hidden", False), ("optional", True)):
@@ -121,6 +121,7 @@ def _sign(row: SignRow) -> tuple[str, str, str, str]:
 def _line(row: SignRow) -> str:
     fields = [f"`{name}` {' or '.join(format_value(value) for value in values)}" for name, values in row.fields.items()]
     fields += [f"with `{name}`" for name in sorted(row.has)] + [f"without `{name}`" for name in sorted(row.lacks)]
+    fields += [f"header: {code(row.line)} {row.said}"] * bool(row.said)
     fields += ["answered `rolled_back`"] * (row.undone is True)
     return "<br>".join([code(row.line), *fields])
 

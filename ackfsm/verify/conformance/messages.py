@@ -191,7 +191,10 @@ _TOLD_ROLLED_BACK: Final = (
 def names_of_each(life: Life) -> tuple[Counter[str], ...]:
     """The names of the signs of the message of a life, or of each of two, with how many there are."""
     whose = (1, 2) if any(heard.sign.of for heard in life.heard) else (0,)
-    return tuple(Counter(each.sign.name for each in life.heard if not of or each.sign.of & of) for of in whose)
+    return tuple(
+        Counter(each.sign.name for each in life.heard if not of or not each.sign.of or each.sign.of & of)
+        for of in whose
+    )
 
 
 _MOST_KEPT: Final = 20_000
@@ -204,7 +207,7 @@ class Kept:
 
     def __init__(self) -> None:
         self.networks: dict[tuple[Configuration, int], States] = {}
-        self.observers: dict[tuple[Configuration, int, Hearing], Observer] = {}
+        self.observers: dict[tuple[Configuration, int, Hearing, frozenset[str]], Observer] = {}
 
     @property
     def states(self) -> int:
@@ -243,6 +246,8 @@ class Judge:
         self._recording = specification.recording
         self._events = events
         rows = self._recording.signs.values()
+        self._said = frozenset(row.name for row in rows if row.said)
+        """The rows that the header of the history has asked for."""
         self._untold = frozenset(row.name for row in rows if not len(events.places(Event(row.line))))
         environment = specification.environment(configuration)
         self._by_library = self._recording.by_library.holds(environment)
@@ -376,7 +381,7 @@ class Judge:
         consumers = max(1, len(lived.consumers))
         if Facts.BESIDE in lived.facts and consumers < self.most_consumers:
             consumers += 1
-        key = configuration, consumers, hearing
+        key = configuration, consumers, hearing, self._said
         if key not in self._kept.observers:
             network = self._kept.networks.get(key[:2])
             if network is None:

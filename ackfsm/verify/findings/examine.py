@@ -7,7 +7,7 @@ import functools
 import time
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeAlias, TypedDict, Unpack
+from typing import Self, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.clocks import Clocks, aligned
 from ackfsm.history.columns import Events
 from ackfsm.history.format import Event
+from ackfsm.history.header import Header
 from ackfsm.history.index import Index
 from ackfsm.history.queues import Configurations, Share, configurations_of, in_several_shares, shares_of
 from ackfsm.history.read import History
@@ -102,6 +103,16 @@ class Asked:
     binned: bool = False
     kept: KeptOfBoth = (None, None)
 
+    def of_source(self, header: Header | None) -> Self:
+        """The same of a history with that ``header``, which says what its source shows."""
+        if header is None:
+            return self
+        return dataclasses.replace(
+            self,
+            specification=self.specification.as_told(header.words),
+            unshown=header.cannot_show if self.unshown is None else self.unshown,
+        )
+
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Whole:
@@ -175,6 +186,7 @@ def examine(
 
 def outcome_of(history: History, asked: Asked) -> Outcome:
     """Return the findings of :func:`examine`, with the events and judgements behind them."""
+    asked = asked.of_source(history.header)
     events, clocks = aligned(history.events, asked.skew)
     skew = clocks.latest if asked.skew is None else asked.skew
     found = examined(dataclasses.replace(history, events=events), asked, clocks, skew)
@@ -188,14 +200,13 @@ def examined(history: History, asked: Asked, clocks: Clocks, skew: int) -> Exami
     told = with_priorities(Index.of(transactions_told_apart(history.events)), configurations, specification)
     shares = shares_of(configurations, told)
     events = spelled_out(told, _gives_back_up_to(shares, told))
-    header = history.header
     examination = functools.partial(
         _Examination,
         specification=specification,
         events=events,
         stream=expand(events),
         within=_within_windows(specification, shares, events),
-        unshown=asked.unshown if asked.unshown is not None else header.cannot_show if header else (),
+        unshown=asked.unshown or (),
         whole=_Whole(
             asked=asked,
             history=history,

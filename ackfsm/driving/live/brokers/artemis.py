@@ -14,7 +14,8 @@ __all__ = ["JARS", "Artemis", "OfArtemis"]
 
 JARS: Final = "org.apache.artemis:apache-artemis:2.56.0:tar.gz:bin"
 """The broker, its own client, and Qpid JMS."""
-_OF_ADDRESSES: Final = ("max-delivery-attempts", "redelivery-delay")
+_DEAD_LETTERS: Final = "dead-letter-address"
+_OF_ADDRESSES: Final = ("max-delivery-attempts", "redelivery-delay", _DEAD_LETTERS)
 _OF_THE_SERVER: Final = (
     "journal-sync-transactional",
     "journal-sync-non-transactional",
@@ -24,7 +25,8 @@ _OF_THE_SERVER: Final = (
     "journal-file-size",
     "journal-type",
 )
-_DEFAULTS: Final = {"journal-type": "NIO", "journal-file-size": "10M"}
+_DEFAULTS: Final = {"journal-type": "NIO", "journal-file-size": "10M", _DEAD_LETTERS: "DLQ"}
+"""With an empty address of dead letters there is none."""
 
 
 class OfArtemis(Broker):
@@ -40,7 +42,10 @@ class OfArtemis(Broker):
 class Artemis(OfArtemis, LiveBroker):
     """With its journal in files of Java NIO, embedded in a program of ours."""
 
-    dead_letters = "DLQ"
+    @property
+    def dead_letters(self) -> str:
+        """The queue at the address of that name."""
+        return self.vendor_settings.get(_DEAD_LETTERS) or _DEFAULTS[_DEAD_LETTERS]
 
     @classmethod
     def lacks(cls) -> str:
@@ -70,7 +75,7 @@ class Artemis(OfArtemis, LiveBroker):
  <journal-directory>{folder}/journal</journal-directory><bindings-directory>{folder}/bindings</bindings-directory>
  <large-messages-directory>{folder}/large</large-messages-directory><paging-directory>{folder}/paging</paging-directory>
  <acceptors><acceptor name="all">tcp://127.0.0.1:{self.ports["core"]}?protocols=CORE,AMQP,OPENWIRE,STOMP</acceptor></acceptors>
- <address-settings><address-setting match="#"><dead-letter-address>{self.dead_letters}</dead-letter-address>
+ <address-settings><address-setting match="#">
   {self._elements(_OF_ADDRESSES)}
   <auto-delete-queues>false</auto-delete-queues><auto-delete-addresses>false</auto-delete-addresses>
  </address-setting></address-settings>
@@ -79,7 +84,7 @@ class Artemis(OfArtemis, LiveBroker):
 
     def _elements(self, names: Sequence[str]) -> str:
         words = {**_DEFAULTS, **self.vendor_settings}
-        return "".join(f"<{name}>{escape(words[name])}</{name}>" for name in names if name in words)
+        return "".join(f"<{name}>{escape(words[name])}</{name}>" for name in names if words.get(name))
 
 
 _LOGGING: Final = """appender.console.type = Console

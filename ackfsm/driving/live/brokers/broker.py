@@ -100,6 +100,11 @@ class Broker(abc.ABC):
     def depth(self, queue: str) -> Depth:
         """What a queue has now, by the broker's own count."""
 
+    def dead_letters_of(self, queue: str) -> str | None:
+        """The queue in which its dead letters are, if it has any; ``None`` if that is not known."""
+        del queue
+        return None
+
     def settled(self, queue: str) -> Depth:
         """What a queue has once all consumers are gone, and what they held is in the queue again."""
         end = time.monotonic() + _SETTLES
@@ -137,8 +142,6 @@ class LiveBroker(Broker):
     """
 
     host = "127.0.0.1"
-    dead_letters: ClassVar[str]
-    """The queue of messages that have used up their attempts."""
     MORE_PORTS: ClassVar[int] = 1
     """That clients do not use; the first is that at which we ask the broker."""
 
@@ -166,6 +169,11 @@ class LiveBroker(Broker):
         )
         self._more_ports = numbers[len(self.PORTS) :]
         self._group: Group | None = None
+
+    @property
+    @abc.abstractmethod
+    def dead_letters(self) -> str:
+        """The queue of messages that have used up their attempts, or were rejected."""
 
     @classmethod
     @abc.abstractmethod
@@ -270,6 +278,11 @@ class LiveBroker(Broker):
         """What a queue has now, by the broker's own count."""
         ready, unacknowledged = self._asked(f"depth {queue}").split()
         return Depth(int(ready), int(unacknowledged))
+
+    def dead_letters_of(self, queue: str) -> str | None:
+        """One for all queues."""
+        del queue
+        return self.dead_letters
 
     def __enter__(self) -> Self:
         self.start()

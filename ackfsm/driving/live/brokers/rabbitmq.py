@@ -11,12 +11,13 @@ from typing import ClassVar, Final
 
 from ackfsm.driving.live.brokers.broker import Broker, LiveBroker, program
 
-__all__ = ["OfRabbitMq", "RabbitMq"]
+__all__ = ["DEAD_LETTERS", "OfRabbitMq", "RabbitMq"]
 
 _FOLDER: Final = Path("/usr/lib/rabbitmq")
 _SERVER: Final = _FOLDER / "bin" / "rabbitmq-server"
 """Not the command of that name, which changes the user and writes to the system's own log."""
-_DEAD_LETTERS: Final = "x-dead-letter-exchange"
+DEAD_LETTERS: Final = "x-dead-letter-exchange"
+"""The argument of queues whose dead letters are kept."""
 
 
 class OfRabbitMq(Broker):
@@ -35,14 +36,14 @@ class OfRabbitMq(Broker):
             "quorum": {"x-queue-type": "quorum"},
         }
     )
-    SETTINGS = ("x-queue-type", "x-queue-version", "x-delivery-limit", "x-single-active-consumer", _DEAD_LETTERS)
+    SETTINGS = ("x-queue-type", "x-queue-version", "x-delivery-limit", "x-single-active-consumer", DEAD_LETTERS)
     LIMIT = ("x-delivery-limit", 1)
     PORTS = ("amqp amqp1", "stomp")
 
     def arguments(self, kind: str, dead_letters: str) -> dict[str, str]:
         """The arguments of a queue, whose dead letters go to ``dead_letters`` if they go anywhere."""
         given = {**self.KINDS[kind], **self.vendor_settings}
-        return {**given, "x-dead-letter-routing-key": dead_letters} if _DEAD_LETTERS in given else given
+        return {**given, "x-dead-letter-routing-key": dead_letters} if DEAD_LETTERS in given else given
 
 
 class RabbitMq(OfRabbitMq, LiveBroker):

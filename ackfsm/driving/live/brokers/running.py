@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from ackfsm.driving.live.brokers.artemis import OfArtemis
 from ackfsm.driving.live.brokers.broker import ANSWERS, Broker, Depth
-from ackfsm.driving.live.brokers.rabbitmq import OfRabbitMq
+from ackfsm.driving.live.brokers.rabbitmq import DEAD_LETTERS, OfRabbitMq
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import quoted
 
@@ -94,6 +94,10 @@ class RunningRabbitMq(OfRabbitMq, RunningBroker):
         with self._channel() as channel:
             channel.queue_delete(queue)
             channel.queue_delete(_dead_letters(queue))
+
+    def dead_letters_of(self, queue: str) -> str | None:
+        """One for each queue that was declared with an exchange; the server's policies may send others anywhere."""
+        return _dead_letters(queue) if DEAD_LETTERS in self.vendor_settings else None
 
     def depth(self, queue: str) -> Depth:
         """What waits in a queue, and a message for each consumer."""
