@@ -13,6 +13,7 @@ from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import BoundEvent
 from model_tests.support.engine.calls import assert_kept, shared_wiring
 from model_tests.support.tables import shipped
+from model_tests.support.whole import in_turn
 
 __all__ = ["shared_wiring"]
 
@@ -108,8 +109,11 @@ def _by_sending(connection: Connection) -> None:
 _PROGRAMS = (_by_client_acknowledge, _by_listener, _by_transaction, _by_transaction_that_sends_first, _by_sending)
 
 
-@pytest.mark.parametrize("fault", _FAULTS)
-@pytest.mark.parametrize("program", _PROGRAMS, ids=lambda program: program.__name__.removeprefix("_by_"))
+@pytest.mark.parametrize(
+    ("fault", "program"),
+    in_turn([*_FAULTS], _PROGRAMS, 2),
+    ids=lambda each: each if isinstance(each, str) else each.__name__.removeprefix("_by_"),
+)
 def test_after_any_fault_at_any_event_the_queues_are_emptied(program: Callable[[Connection], None], fault: str) -> None:
     number = 1
     while _run(program, fault, number):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError, Profile
 from model_tests.support.spec.steps import can
 from model_tests.support.tables import copy_of_spec, replace, shipped
+from model_tests.support.whole import few
 
 MULTIPLE = {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "outcome_scope": "up_to", "resend_in_doubt": False}
 NACKS = frozenset({"settle_failed", "settle_released", "settle_rejected"})
@@ -99,9 +101,19 @@ def test_a_reject_and_an_ack_of_a_single_tag_leave_the_others(step: str) -> None
     system.fire("acknowledge(m1)")
 
 
-@pytest.mark.parametrize("fault", [Fault.CONSUMER_LINK_LOSS, Fault.LISTENER_EXCEPTION])
-@pytest.mark.parametrize("mode", ["INDIVIDUAL_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE"])
-@pytest.mark.parametrize("exception", ["redeliver", "next_message", "swallow"])
+@pytest.mark.parametrize(
+    ("mode", "fault", "exception"),
+    few(
+        [
+            *itertools.product(
+                ["INDIVIDUAL_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE"],
+                [Fault.CONSUMER_LINK_LOSS, Fault.LISTENER_EXCEPTION],
+                ["redeliver", "next_message", "swallow"],
+            )
+        ],
+        4,
+    ),
+)
 def test_nothing_more_is_lost_or_left_than_without_it(mode: str, fault: Fault, exception: str) -> None:
     """Where the application goes on after an exception, what failed may stay or be acknowledged with another."""
     chosen = {**MULTIPLE, "ack_mode": mode, "listener_exception": exception}

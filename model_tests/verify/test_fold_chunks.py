@@ -90,7 +90,7 @@ def configuration_of(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", [*SETTINGS, "none", "queues"])
-@settings(deadline=None, max_examples=20 if WHOLE else 8, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=20 if WHOLE else 4, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_cut_has_the_findings_of_the_whole(name: str, data: st.DataObject) -> None:
     events = data.draw(st.one_of(traffic(), traffic(transacted=True), histories(), shuffled()))
