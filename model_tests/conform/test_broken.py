@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import itertools
 import json
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -86,7 +88,11 @@ def test_when_time_is_over_a_few_more_programs_run_until_something_was_seen(
     assert [cell.runs for cell in report.cells if cell.fault is Fault.PRODUCER_LINK_LOSS] == [runs]
 
 
-def test_when_time_is_over_programs_are_drawn_though_many_that_lead_were_not_struck() -> None:
+def test_when_time_is_over_programs_are_drawn_though_many_that_lead_were_not_struck(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(monotonic=partial(next, itertools.count(step=0.05)))
+    monkeypatch.setattr("ackfsm.driving.conform._campaign.time", clock)
     limits, unstruck = Limits(runs=3, seconds=0.5), itertools.repeat(Program((Act("send", "m1"),)))
     adapter = made(EngineAdapter)(AckMode.CLIENT_ACKNOWLEDGE)
     report = conform(adapter, limits=limits, faults=[Fault.PRODUCER_LINK_LOSS], led=lambda _mode, _fault: unstruck)
