@@ -147,7 +147,7 @@ def header_of_metadata(metadata: Mapping[bytes, bytes] | None, place: str) -> He
         raise InputError(f"{place}: {HEADER_KEY!r} is no header; it must be an object with {HEADER_KEY!r}: {VERSION}")
     for key in (*_JUDGED_BY, "api", "cannot_show", *WORDS):
         if key in entries:
-            raise InputError(f"{place}: {key!r} stands beside a whole header; keep one of them")
+            raise InputError(f"{place}: {str(key)!r} stands beside a whole header; keep one of them")
     return _header(first, place)
 
 

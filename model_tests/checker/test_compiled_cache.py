@@ -44,6 +44,7 @@ class _Toy:
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
+        sys.modules["toy"] = module  # Numba imports it again for what is kept, once what was compiled is collected
         spec.loader.exec_module(module)
         return compiled(module.add)
 
@@ -62,6 +63,7 @@ class _Toy:
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Toy:
     made = _Toy(tmp_path)
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(made.kept))
+    monkeypatch.setitem(sys.modules, "toy", sys)  # which is taken back at the end
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # Python 3.11.2 believes its own file that a full disk cut
     return made
 

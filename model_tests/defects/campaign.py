@@ -63,7 +63,7 @@ _OF_VERIFY = """
     verify/prefetch verify/actions
     verify/clocks verify/recording verify/read verify/headers verify/sources verify/bad_input verify/rest verify/spelled
     verify/drift verify/after_an_exception verify/closed_consumers verify/last_message verify/optional_lines
-    verify/subscriptions verify/cases verify/allowed verify/allowed_cache
+    verify/dead_letters verify/subscriptions verify/cases verify/allowed verify/allowed_cache
     verify/labels verify/given_back verify/model_runs verify/timeline verify/unrecorded verify/queues
     verify/monitor verify/performed checker/successors
     verify/tables verify/fold_chunks verify/plain_lines verify/legal_histories cli/reports

@@ -135,8 +135,8 @@ _AROUND = (
         "who-calls-has-processed",
         "what came again is acknowledged only after the application has processed it",
         "../spec/recording.yaml",
-        "    when: late\n",
-        "    when: after\n",
+        "    side: consumer\n    when: late\n",
+        "    side: consumer\n    when: after\n",
         noticed_by=_CAUSES,
     ),
     Defect(

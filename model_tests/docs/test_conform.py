@@ -62,7 +62,7 @@ def test_the_command_of_the_page_does_what_it_says(capsys: pytest.CaptureFixture
 
 @pytest.mark.usefixtures("checkout")
 def test_the_engine_passes() -> None:
-    line = "conform --runs 4 --ack-mode AUTO_ACKNOWLEDGE --fault none --fault broker_kill"
+    line = "conform --timeout 60 --runs 4 --ack-mode AUTO_ACKNOWLEDGE --fault none --fault broker_kill"
     assert cli.main([*line.split(), "--", "python", "-m", "ackfsm.driving.conform.engine"]) == 0
 
 
