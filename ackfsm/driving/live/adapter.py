@@ -165,8 +165,7 @@ class LiveAdapter(Adapter):
         del queue
         listens = self._listens
         if client not in self._consuming:
-            self._call(client, "consumer", consumer=_CONSUMER, destination=self._queue, listener=listens)
-            self._consuming.add(client)
+            self._consume(client)
         worker = self._live(client)
         answer, worker.called = worker.called, None
         if answer is None:
@@ -179,6 +178,10 @@ class LiveAdapter(Adapter):
         return Delivery(
             answer["message"], redelivered=bool(answer["redelivered"]), delivery_count=answer.get("delivery_count")
         )
+
+    def _consume(self, client: str) -> None:
+        self._call(client, "consumer", consumer=_CONSUMER, destination=self._queue, listener=self._listens)
+        self._consuming.add(client)
 
     def done(self, client: str, message: str, *, failed: bool) -> None:
         """Let the listener return or throw."""
@@ -193,6 +196,14 @@ class LiveAdapter(Adapter):
     def settle(self, client: str, message: str, outcome: Outcome) -> None:
         """State the outcome."""
         self._call(client, "settle", message=message, outcome=outcome.value)
+
+    def cancel(self, client: str) -> None:
+        """Close the consumer; one that is made for this has time to fetch messages."""
+        if client not in self._consuming:
+            self._consume(client)
+            time.sleep(_AT_ONCE)
+        self._call(client, "close", consumer=_CONSUMER)
+        self._consuming.discard(client)
 
     def commit(self, client: str, during: Strike | None = None) -> CommitOutcome:
         """Commit."""
