@@ -12,7 +12,7 @@ import pytest
 
 from ackfsm import verify
 from ackfsm.cli import main
-from ackfsm.driving.conform import SETTLES, Act, Delivery, Limits, Program, Status, claimed
+from ackfsm.driving.conform import SETTLES, Act, Delivery, Depth, Limits, Program, Status, claimed
 from ackfsm.driving.conform._acts import perform
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS
@@ -123,6 +123,15 @@ def test_a_tour_has_what_the_client_can_bring_about_alone(
     assert ("consumer_cancel" in acts) is cancels
 
 
+class _NeverEmpty(LiveAdapter):
+    """Says of its queue that something is left, so that its run is not drained."""
+
+    def depth(self, queue: str) -> Depth:
+        """It is asked for no dead letters."""
+        del queue
+        return Depth(1)
+
+
 @pytest.mark.parametrize(("settings", "kept"), [({"x-dead-letter-exchange": ""}, ["m1"]), ({}, [])])
 def test_the_dead_letters_of_a_run_are_its_own(settings: dict[str, str], kept: list[str], tmp_path: Path) -> None:
     (driver,) = (each for each in drivers("rabbitmq") if each.client == "pika")
@@ -132,8 +141,10 @@ def test_the_dead_letters_of_a_run_are_its_own(settings: dict[str, str], kept: l
     with running(BROKERS["rabbitmq"], settings) as broker:
         claims = claims_of(broker, driver, AckMode.INDIVIDUAL_ACKNOWLEDGE, Consumption.RECEIVE)
         known, (mode,) = claimed(claims, shipped()), claims.modes()
-        adapter = LiveAdapter(broker, driver, claims, tmp_path)
+        never, adapter = (kind(broker, driver, claims, tmp_path / kind.__name__) for kind in (_NeverEmpty, LiveAdapter))
         try:
+            perform(never, known, mode, rejects, 0.2)
+            assert broker.depth(broker.dead_letters).ready == len(kept), "nobody has taken them"
             for program, found in ((rejects, kept), (Program((Act("send", "m1"),)), [])):
                 performed = perform(adapter, known, mode, program, 0.2)
                 lines = performed.recorder.lines
@@ -142,6 +153,7 @@ def test_the_dead_letters_of_a_run_are_its_own(settings: dict[str, str], kept: l
                 assert b'"dead_lettered":"moved"' in performed.recorder.history(known.configurations[mode], "")
             assert broker.depth(broker.dead_letters).ready == 0
         finally:
+            never.end()
             adapter.end()
 
 

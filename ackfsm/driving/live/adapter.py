@@ -121,8 +121,7 @@ class LiveAdapter(Adapter):
         self._over()
         self._mode, self._queue = mode, self._broker.own(f"{queue}-{self._folder.name}-{self._runs}")
         self._broker.declare(self._queue, self._kind)
-        self._look_for_dead_letters()  # those of a run that nobody has drained
-        self._dead_letters.clear()
+        self._forget_dead_letters()
 
     def end(self) -> None:
         """End all clients; the broker runs on."""
@@ -261,6 +260,14 @@ class LiveAdapter(Adapter):
         found = self._broker.depth(self._queue) if held else self._broker.settled(self._queue)
         empty = not (found.ready or found.unacknowledged)
         return Depth(found.ready, found.unacknowledged, self._look_for_dead_letters() if empty else None)
+
+    def _forget_dead_letters(self) -> None:
+        """Throw away those of a run that was not drained."""
+        self._dead_letters.clear()
+        queue = self._broker.dead_letters_of(self._queue)
+        if queue is not None and self._broker.depth(queue).ready:
+            self._broker.remove(queue)
+            self._broker.declare(queue)
 
     def _look_for_dead_letters(self) -> tuple[str, ...] | None:
         """The dead letters of the run, which a client takes out of their queue; ``None`` if that is not known."""
