@@ -97,6 +97,7 @@ lint: $(INSTALLED) ## style, format, types, floors
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@! git grep -nE '^(<{7}|>{7}) ' # what a merge has left
 
 draw: $(INSTALLED) pages ## make the generated files again
 	$(BIN)/python -m ackfsm.cli draw --all --output $(DRAWINGS)

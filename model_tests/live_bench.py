@@ -236,7 +236,7 @@ def _coverage(rows: Mapping[str, _Rows]) -> Iterator[str]:
     yield "# Rows that live brokers performed"
     yield ""
     yield f"Made by `make live`. {_ROWS}"
-    never = sorted(undone(tables.load(), tuple(Outcome), recovers=True))
+    never = sorted(undone(tables.load(), tuple(Outcome), recovers=True, cancels=True))
     yield f"Not counted are rows of what no adapter brings about: {', '.join(never)}."
     yield ""
     yield "| profile | reachable | performed | perhaps | by documents alone | by mode |"

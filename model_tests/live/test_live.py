@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from ackfsm import verify
 from ackfsm.cli import main
-from ackfsm.driving.conform import SETTLES, Act, Delivery, Limits, Program, Status, claimed
+from ackfsm.driving.conform import SETTLES, Act, Delivery, Depth, Limits, Program, Status, claimed
 from ackfsm.driving.conform._acts import perform
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS
@@ -20,6 +21,7 @@ from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.led import led, undone
 from ackfsm.driving.live.tour import tour
 from ackfsm.terms import AckMode, Consumption, Fault, Verdict
+from ackfsm.verify.findings.performed import rows_performed
 from model_tests.live_bench import pages, result_of
 from model_tests.support.brokers import running
 from model_tests.support.tables import shipped
@@ -104,9 +106,13 @@ def test_an_application_does_not_send_again_what_its_library_does(*, resends: bo
     assert ("resend" in {each.event for each in acts}) is not resends
 
 
-@pytest.mark.parametrize(("outcomes", "recovers"), [((), True), (("released", "rejected"), False)])
-def test_a_tour_has_what_the_client_can_bring_about_alone(outcomes: tuple[str, ...], *, recovers: bool) -> None:
-    without = undone(shipped(), outcomes, recovers=recovers)
+@pytest.mark.parametrize(
+    ("outcomes", "recovers", "cancels"), [((), True, False), (("released", "rejected"), False, True)]
+)
+def test_a_tour_has_what_the_client_can_bring_about_alone(
+    outcomes: tuple[str, ...], *, recovers: bool, cancels: bool
+) -> None:
+    without = undone(shipped(), outcomes, recovers=recovers, cancels=cancels)
     configuration = shipped().configure("rabbitmq", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"})
     programs = led(tour(shipped(), configuration, without=without).programs).values()
     acts = {step.event for its in programs for program in its for step in program.steps if isinstance(step, Act)}
@@ -114,6 +120,16 @@ def test_a_tour_has_what_the_client_can_bring_about_alone(outcomes: tuple[str, .
     assert acts.isdisjoint(without)
     assert {event for event, outcome in SETTLES.items() if outcome in outcomes} == acts & SETTLES.keys()
     assert ("recover" in acts) is recovers
+    assert ("consumer_cancel" in acts) is cancels
+
+
+class _NeverEmpty(LiveAdapter):
+    """Says of its queue that something is left, so that its run is not drained."""
+
+    def depth(self, queue: str) -> Depth:
+        """It is asked for no dead letters."""
+        del queue
+        return Depth(1)
 
 
 @pytest.mark.parametrize(("settings", "kept"), [({"x-dead-letter-exchange": ""}, ["m1"]), ({}, [])])
@@ -125,8 +141,10 @@ def test_the_dead_letters_of_a_run_are_its_own(settings: dict[str, str], kept: l
     with running(BROKERS["rabbitmq"], settings) as broker:
         claims = claims_of(broker, driver, AckMode.INDIVIDUAL_ACKNOWLEDGE, Consumption.RECEIVE)
         known, (mode,) = claimed(claims, shipped()), claims.modes()
-        adapter = LiveAdapter(broker, driver, claims, tmp_path)
+        never, adapter = (kind(broker, driver, claims, tmp_path / kind.__name__) for kind in (_NeverEmpty, LiveAdapter))
         try:
+            perform(never, known, mode, rejects, 0.2)
+            assert broker.depth(broker.dead_letters).ready == len(kept), "nobody has taken them"
             for program, found in ((rejects, kept), (Program((Act("send", "m1"),)), [])):
                 performed = perform(adapter, known, mode, program, 0.2)
                 lines = performed.recorder.lines
@@ -135,7 +153,32 @@ def test_the_dead_letters_of_a_run_are_its_own(settings: dict[str, str], kept: l
                 assert b'"dead_lettered":"moved"' in performed.recorder.history(known.configurations[mode], "")
             assert broker.depth(broker.dead_letters).ready == 0
         finally:
+            never.end()
             adapter.end()
+
+
+def test_a_consumer_is_closed_and_its_session_goes_on(tmp_path: Path) -> None:
+    (driver,) = (each for each in drivers("rabbitmq") if each.client == "pika")
+    if why := driver.lacks():
+        missing(why)
+    acts = [("send", "m1"), ("send", "m2"), ("delivered_clear", "m1"), ("consumer_cancel", "")]
+    acts += [("delivered_flagged", "m2"), ("acknowledge", "m1"), ("acknowledge", "m2")]
+    with running(BROKERS["rabbitmq"]) as broker:
+        claims = claims_of(broker, driver, AckMode.INDIVIDUAL_ACKNOWLEDGE, Consumption.RECEIVE)
+        known, (mode,) = claimed(claims, shipped()), claims.modes()
+        adapter = LiveAdapter(broker, driver, claims, tmp_path / "clients")
+        try:
+            performed = perform(adapter, known, mode, Program(tuple(Act(*each) for each in acts)), 1.0)
+        finally:
+            adapter.end()
+    path, configuration = tmp_path / "history.jsonl", known.configurations[mode]
+    path.write_bytes(performed.recorder.history(configuration, ""))
+    given = [line["message"] for line in performed.recorder.lines if line["event"] == "delivered"]
+    assert (given, performed.open) == (["m1", "m2"], None), "m1 stays with the session, m2 goes back and comes again"
+    taken = rows_performed(verify.read(path), shipped(), configuration)
+    assert {"in_flight", "prefetched"} & {row.state for row in taken.possible if row.event == "consumer_cancel"}
+    found = verify.examine(verify.read(path), shipped(), configuration)
+    assert verify.verdict(found, shipped()).verdict is Verdict.VALID
 
 
 @pytest.mark.parametrize(

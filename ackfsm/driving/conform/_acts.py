@@ -148,6 +148,10 @@ def _recover(run: _Led, act: Act) -> None:
     run.recover(act.who)
 
 
+def _cancel(run: _Led, act: Act) -> None:
+    run.cancel(run.consumer(act.who))
+
+
 def _close(run: _Led, act: Act) -> None:
     _let_go(run, act.who)
     run.close(run.consumers.get(act.who))
@@ -188,6 +192,7 @@ ACTS: Final[Mapping[str, Callable[[_Led, Act], None]]] = MappingProxyType(
         Event.CONSUMER_COMMIT_CALLED: _commit_received,
         Event.CONSUMER_ROLLBACK: _rollback_received,
         Event.RECOVER: _recover,
+        Event.CONSUMER_CANCEL: _cancel,
         Event.CONSUMER_CLOSE: _close,
         Event.PRODUCER_CLOSE: _close_producer,
         Event.LISTENER_EXCEPTION: _throw,

@@ -143,6 +143,14 @@ class Adapter(abc.ABC):
         del message, outcome
         raise _lacks("settle", client)
 
+    def cancel(self, client: str) -> None:
+        """The client closes its consumer; its session goes on, and the next :meth:`receive` makes another one.
+
+        One that has no consumer yet has had one that was handed nothing.
+        Only programs that an adapter is led through ask for it.
+        """
+        raise _lacks("cancel", client)
+
     def commit(self, client: str, during: Strike | None = None) -> CommitOutcome:
         """Commit the sends or deliveries of the client."""
         del during

@@ -421,6 +421,15 @@ class Run:
         if called is not None:
             self.returned(client, called[1])
 
+    def cancel(self, client: _Client) -> None:
+        """Close the consumer of a session that goes on with what that was handed."""
+        self.recorder.add(client.name, Event.CLOSE, queue=QUEUE)
+        try:
+            self.adapter.cancel(client.name)
+        except _GONE as error:
+            self.recorder.lines.pop()
+            self.gone(client, error)
+
     def finished(self, client: _Client) -> bool:
         """The listener of ``client`` is done with all that it was called with; whether ``client`` is there still."""
         for who in [who for who, each in self.consumers.items() if self.listens and each is client]:

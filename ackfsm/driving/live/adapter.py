@@ -121,8 +121,7 @@ class LiveAdapter(Adapter):
         self._over()
         self._mode, self._queue = mode, self._broker.own(f"{queue}-{self._folder.name}-{self._runs}")
         self._broker.declare(self._queue, self._kind)
-        self._look_for_dead_letters()  # those of a run that nobody has drained
-        self._dead_letters.clear()
+        self._forget_dead_letters()
 
     def end(self) -> None:
         """End all clients; the broker runs on."""
@@ -165,8 +164,7 @@ class LiveAdapter(Adapter):
         del queue
         listens = self._listens
         if client not in self._consuming:
-            self._call(client, "consumer", consumer=_CONSUMER, destination=self._queue, listener=listens)
-            self._consuming.add(client)
+            self._consume(client)
         worker = self._live(client)
         answer, worker.called = worker.called, None
         if answer is None:
@@ -179,6 +177,10 @@ class LiveAdapter(Adapter):
         return Delivery(
             answer["message"], redelivered=bool(answer["redelivered"]), delivery_count=answer.get("delivery_count")
         )
+
+    def _consume(self, client: str) -> None:
+        self._call(client, "consumer", consumer=_CONSUMER, destination=self._queue, listener=self._listens)
+        self._consuming.add(client)
 
     def done(self, client: str, message: str, *, failed: bool) -> None:
         """Let the listener return or throw."""
@@ -193,6 +195,14 @@ class LiveAdapter(Adapter):
     def settle(self, client: str, message: str, outcome: Outcome) -> None:
         """State the outcome."""
         self._call(client, "settle", message=message, outcome=outcome.value)
+
+    def cancel(self, client: str) -> None:
+        """Close the consumer; one that is made for this has time to fetch messages."""
+        if client not in self._consuming:
+            self._consume(client)
+            time.sleep(_AT_ONCE)
+        self._call(client, "close", consumer=_CONSUMER)
+        self._consuming.discard(client)
 
     def commit(self, client: str, during: Strike | None = None) -> CommitOutcome:
         """Commit."""
@@ -250,6 +260,14 @@ class LiveAdapter(Adapter):
         found = self._broker.depth(self._queue) if held else self._broker.settled(self._queue)
         empty = not (found.ready or found.unacknowledged)
         return Depth(found.ready, found.unacknowledged, self._look_for_dead_letters() if empty else None)
+
+    def _forget_dead_letters(self) -> None:
+        """Throw away those of a run that was not drained."""
+        self._dead_letters.clear()
+        queue = self._broker.dead_letters_of(self._queue)
+        if queue is not None and self._broker.depth(queue).ready:
+            self._broker.remove(queue)
+            self._broker.declare(queue)
 
     def _look_for_dead_letters(self) -> tuple[str, ...] | None:
         """The dead letters of the run, which a client takes out of their queue; ``None`` if that is not known."""

@@ -259,7 +259,8 @@ class _Driven:
         self._place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
         self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
         specification = self._adapter.specification
-        without = undone(specification, driver.outcomes, recovers=driver.recovers)
+        cancels = driver.cancels and mode.consumption is Consumption.RECEIVE  # a listener would hold the call up
+        without = undone(specification, driver.outcomes, recovers=driver.recovers, cancels=cancels)
         self._tours = {
             each: tour(specification, configuration, faults=claims.faults, without=without)
             for each, configuration in self._adapter.configurations.items()

@@ -39,11 +39,12 @@ _UNCAUSED: Final = frozenset({Event.LEASE_EXPIRED, Event.EXPIRED})
 """What time brings about."""
 
 
-def undone(specification: Specification, outcomes: Collection[str], *, recovers: bool) -> frozenset[str]:
+def undone(specification: Specification, outcomes: Collection[str], *, recovers: bool, cancels: bool) -> frozenset[str]:
     """Return the events that need not happen, and that no adapter brings about with such a client."""
     optional = {event.name for event in specification.events.values() if event.optional}
     unstated: set[str] = {event for event, outcome in SETTLES.items() if outcome not in outcomes}
     unstated |= set() if recovers else {Event.RECOVER}
+    unstated |= set() if cancels else {Event.CONSUMER_CANCEL}
     return frozenset(optional - ACTS.keys() - _UNPERFORMED | unstated)
 
 

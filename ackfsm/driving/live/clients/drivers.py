@@ -43,6 +43,7 @@ class Driver:
         consumptions: those that it has.
         outcomes: that an application may state beside its acknowledgement.
         recovers: whether its sessions recover.
+        cancels: whether a session goes on when its consumer is closed.
         settings: by the vendor's names, with which a connection is opened.
         login: the names of those that are user, password and, where it has it, virtual host.
         settable: the names of those that somebody may set.
@@ -61,6 +62,7 @@ class Driver:
     consumptions: Sequence[Consumption]
     outcomes: Collection[str]
     recovers: bool
+    cancels: bool
     settings: Mapping[str, Any]
     login: Sequence[str]
     settable: Sequence[str]
@@ -118,6 +120,7 @@ def _of_jms(library: JmsLibrary, given: Mapping[str, str], *, asynchronous: bool
         consumptions=tuple(Consumption),
         outcomes=library.outcomes.keys(),
         recovers=True,
+        cancels=True,
         settings=settings,
         login=library.login,
         settable=library.settable(),
@@ -144,6 +147,7 @@ def _of_python(driven: Driven, given: Mapping[str, str], *, asynchronous: bool) 
         consumptions=tuple(map(Consumption, driven.consumptions)),
         outcomes=driven.outcomes,
         recovers=False,
+        cancels=driven.cancels,
         settings={**driven.open, **settings},
         login=driven.login,
         settable=tuple(driven.names),

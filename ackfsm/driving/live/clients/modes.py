@@ -30,6 +30,7 @@ class Driven:
     outcomes: Sequence[str]
     asynchronous: bool = False
     topics: bool = False
+    cancels: bool = False
     open: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     names: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     config: Mapping[str, object] = dataclasses.field(default_factory=dict)
