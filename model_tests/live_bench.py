@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm import tables
@@ -30,8 +31,17 @@ __all__ = ["main", "pages", "result_of"]
 
 _PLACE: Final = Path("docs") / "live"
 _RESULTS: Final = "results.json"
-_KINDS: Final = (("artemis", ""), ("broker-j", ""), ("activemq", ""), ("rabbitmq", ""), ("rabbitmq", "quorum"))
-"""Each broker with its kinds of queues, those first that take long."""
+_LIMITED: Final = MappingProxyType({"x-delivery-limit": "2", "x-dead-letter-exchange": ""})
+_KINDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = MappingProxyType(
+    {
+        ("artemis", ""): {},
+        ("broker-j", ""): {},
+        ("activemq", ""): {},
+        ("rabbitmq", ""): {},
+        ("rabbitmq", "quorum"): _LIMITED,
+    }
+)
+"""Each broker with its kinds of queues, and what it is started with; those first that take long."""
 
 _EXCLUDED: Final = "What the tables exclude, and the broker did. The program is the smallest that showed it."
 _ALLOWED: Final = "What the tables allow in the mode under the fault, and how often it was seen."
@@ -67,7 +77,7 @@ def main(words: Sequence[str] | None = None) -> int:
         wanted = [each for each in _KINDS if asked.broker is None or each[0] in asked.broker]
         _PLACE.mkdir(parents=True, exist_ok=True)
         with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
-            told = [pool.submit(_driven, *each, asked.runs, asked.seconds) for each in wanted]
+            told = [pool.submit(_driven, *each, dict(_KINDS[each]), asked.runs, asked.seconds) for each in wanted]
             for each in as_completed(told):
                 new = each.result()
                 results = [one for one in results if _called(one) != _called(new)] + [new]
@@ -78,7 +88,7 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _driven(name: str, kind: str, runs: int, seconds: float) -> dict[str, Any]:
+def _driven(name: str, kind: str, settings: Mapping[str, str], runs: int, seconds: float) -> dict[str, Any]:
     begun = time.monotonic()
 
     def progress(what: str, done: int, of: int) -> None:
@@ -88,10 +98,10 @@ def _driven(name: str, kind: str, runs: int, seconds: float) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix=f"live-{name}-"))
     limits = Limits(runs=runs, wait=0.3, seconds=seconds)
     try:
-        report = live(name, folder=folder, settings={}, kind=kind, limits=limits, progress=progress)
+        report = live(name, folder=folder, settings=settings, kind=kind, limits=limits, progress=progress)
     except AckfsmError as error:
         return {"broker": name, "kind": kind, "lacks": str(error), "clients": [], "rows": {}}
-    return {**result_of(report), "kind": kind, "seconds": round(time.monotonic() - begun)}
+    return {**result_of(report), "kind": kind, "settings": settings, "seconds": round(time.monotonic() - begun)}
 
 
 def result_of(report: LiveReport) -> dict[str, Any]:
@@ -163,6 +173,10 @@ def _seen(results: Results) -> Iterator[str]:
             f" begin within {seconds:g} s; up to four until something is seen."
             " Clients may have been driven at several times."
         )
+    for result in results:
+        if settings := result.get("settings"):
+            told = ", ".join(f"{name}={value}" for name, value in settings.items())
+            yield f"{_called(result)} has the settings {told}."
     yield ""
     yield "| broker | client | mode | ok | violation | unknown | programs | rows |"
     yield "|---|---|---|---|---|---|---|---|"

@@ -171,7 +171,7 @@ VOCABULARY: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """The fields with a fixed set of values; the place of a value is its code."""
 
-WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType({Event.DEAD_LETTERED: ("moved",)})
+WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType({Event.DEAD_LETTERED.value: ("moved",)})
 """What a header may say of a line, by the line, which is the key: what the line tells then."""
 
 SHOWABLE: frozenset[str] = frozenset({*map(str, EVENTS), *FIELDS} - {*ALWAYS, "message"})
