@@ -22,7 +22,8 @@ from ackfsm.terms import Configuration, Fault
 Causes: TypeAlias = Mapping[Fault | None, Outcome]
 """The outcome for no fault (``None``) and for each kind of fault, which may happen once."""
 
-_MODES_A_TASK = 4
+_MODES_A_TASK = 16
+"""Of those of one task that are the same system one is searched."""
 _ANY_FAULT = Bounds(faults=frozenset(Fault), max_faults=1)
 _NO_FAULT = dataclasses.replace(_ANY_FAULT, max_faults=0)
 
@@ -46,11 +47,12 @@ def _rows(specification: Specification, mode: Configuration, bounds: Bounds) -> 
 
 def _causes_in_each(specification: Specification, modes: Sequence[Configuration]) -> list[dict[Fault | None, Outcome]]:
     together = only_the_budget_reads_faults(specification)
-    return [dict(_causes(specification, mode, together=together)) for mode in modes]
+    searched: dict[str, Causes] = {}
+    return [dict(_causes(specification, mode, searched, together=together)) for mode in modes]
 
 
 def _causes(
-    specification: Specification, mode: Configuration, *, together: bool
+    specification: Specification, mode: Configuration, searched: dict[str, Causes], *, together: bool
 ) -> Iterator[tuple[Fault | None, Outcome]]:
     found: dict[Bounds, Causes] = {}
     without = _ANY_FAULT if _alike_until_a_fault(specification, mode) else _NO_FAULT
@@ -59,7 +61,10 @@ def _causes(
         if not together:
             bounds = Bounds(faults=frozenset({fault} if fault else ()), max_faults=1 if fault else 0)
         if bounds not in found:
-            found[bounds] = _searched(Slicer(compose(specification, mode, bounds)).slice())
+            sliced = Slicer(compose(specification, mode, bounds)).slice()
+            if sliced.key not in searched:
+                searched[sliced.key] = _searched(sliced)
+            found[bounds] = searched[sliced.key]
         yield fault, found[bounds][fault]
 
 
@@ -70,20 +75,10 @@ def _alike_until_a_fault(specification: Specification, mode: Configuration) -> b
     return heard <= set(Fault)
 
 
-_SEARCHED: dict[str, Causes] = {}
-"""What this process has found, by the key of the system: many modes are the same system."""
-
-
 def _searched(sliced: SlicedNetwork) -> Causes:
-    key = sliced.key
-    if key not in _SEARCHED:
-        search, may_happen = _Search(sliced), {event.name for event in sliced.events}
-        none = search.outcome(None)
-        of_fault: dict[Fault | None, Outcome] = {
-            fault: search.outcome(fault) if fault in may_happen else none for fault in Fault
-        }
-        _SEARCHED[key] = {None: none, **of_fault}
-    return _SEARCHED[key]
+    search, may_happen = _Search(sliced), {event.name for event in sliced.events}
+    none = search.outcome(None)
+    return {None: none, **{fault: search.outcome(fault) if fault in may_happen else none for fault in Fault}}
 
 
 class _Search:
