@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from pathlib import Path
 
 import pytest
@@ -35,4 +37,32 @@ def test_a_broker_refutes_the_opposite_of_what_the_tables_say(path: Path) -> Non
     assert header.config["attempts_exhausted"] == said, "the tables say what the broker did"
     assert {each: _verdict(path, each) for each in IS.values()} == {
         each: Verdict.VALID if each is said else Verdict.INVALID for each in IS.values()
+    }
+
+
+@pytest.mark.parametrize("sessions", [1, 2])
+@pytest.mark.parametrize("found", [(), ("m1",), ("m2",), ("m1", "m2")])
+def test_of_two_messages_at_their_limit_all_are_found_or_none(
+    sessions: int, found: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Both were delivered once, to one session or to one each, and given back."""
+    limited = {"profile": "jms", "ack_mode": "CLIENT_ACKNOWLEDGE", "consumption": "receive", "max_delivery_attempts": 1}
+    takers = dict(zip(("m1", "m2"), itertools.cycle(("c1", "c2")[:sessions]), strict=False))
+    events: list[tuple[str, str, str | None, dict[str, bool]]] = [
+        *(("producer", event, name, {}) for name in takers for event in ("send", "confirmed")),
+        *((taker, "delivered", name, {"redelivered": False}) for name, taker in takers.items()),
+        *((taker, "processed", name, {}) for name, taker in takers.items()),
+        *((taker, "recover", None, {}) for taker in sorted({*takers.values()})),
+        *(("broker", "dead_lettered", name, {}) for name in found),
+        ("broker", "drained", None, {}),
+    ]
+    lines: list[dict[str, object]] = [{"ackfsm_history": 1, "config": limited, "dead_lettered": "moved"}]
+    for number, (process, event, message, more) in enumerate(events):
+        named = {"message": message} if message else {}
+        lines.append({"t": number * 10**9, "process": process, "event": event, "queue": "q", **named, **more})
+    path = tmp_path / "history.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    right = {"kept": ("m1", "m2"), "destroyed": ()}
+    assert {end: _verdict(path, exhausted) for end, exhausted in IS.items()} == {
+        end: Verdict.VALID if found == those else Verdict.INVALID for end, those in right.items()
     }
