@@ -177,7 +177,7 @@ def test_messages_are_sent_received_acknowledged_and_given_back(begin: Runs, kin
     assert run.told("c1", "m2")[-2:] == ["failed", "dead_lettered"]
 
 
-@pytest.mark.parametrize("kind", ["pika", "stomp"])
+@pytest.mark.parametrize("kind", ["amqp", "pika", "stomp"])
 def test_transactions_commit_and_roll_back(begin: Runs, kind: str) -> None:
     run = begin(kind, TRANSACTED)
     client = run.client("c1", "s", "r")
@@ -206,7 +206,7 @@ def test_transactions_commit_and_roll_back(begin: Runs, kind: str) -> None:
     assert ends.count("rolled_back") == 2
 
 
-@pytest.mark.parametrize("kind", ["pika", "stomp"])
+@pytest.mark.parametrize("kind", ["amqp", "pika", "stomp"])
 def test_a_listener_holds_a_message_until_it_is_done(begin: Runs, kind: str) -> None:
     run = begin(kind, consumption=Consumption.LISTENER)
     client = run.client("c1", "s")

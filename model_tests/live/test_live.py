@@ -68,7 +68,7 @@ def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
     assert {row for row, cell in cells.items() if f"* {row}\n" in made["coverage.md"]} == {
         row for row, cell in cells.items() if cell == "0"
     }
-    assert "rabbitmq by proton, stomp; rabbitmq quorum by pika, proton, stomp." in made["README.md"]
+    assert "rabbitmq by amqp, aio_pika, proton, stomp; rabbitmq quorum by pika, amqp, aio_pika, proton, stomp." in made["README.md"]
 
 
 def test_a_broker_whose_client_clears_the_flag_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

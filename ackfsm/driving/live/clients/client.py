@@ -56,11 +56,17 @@ _ERRORS: Final = {"closed": ClosedError, "down": DownError, "refused": RefusedEr
 _PATIENCE: Final = 10.0
 
 
-_PACKAGES: Final = {"pika": "pika", "proton": "python-qpid-proton", "stomp": "stomp.py"}
+_PACKAGES: Final = {
+    "aio_pika": "aio-pika",
+    "amqp": "amqp",
+    "pika": "pika",
+    "proton": "python-qpid-proton",
+    "stomp": "stomp.py",
+}
 
 
 def python_worker(client: str) -> tuple[str, ...]:
-    """The command that starts a client in Python: ``pika``, ``proton``, ``stomp``.
+    """The command that starts a client in Python: ``aio_pika``, ``amqp``, ``pika``, ``proton``, ``stomp``.
 
     Raises :class:`InputError` where its library is not installed.
     """

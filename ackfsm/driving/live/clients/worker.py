@@ -23,7 +23,13 @@ from ackfsm.terms import AckMode, DeliveryMode
 
 __all__ = ["LIBRARIES", "main"]
 
-LIBRARIES: Final = {"pika": "PikaSession", "proton": "ProtonSession", "stomp": "StompSession"}
+LIBRARIES: Final = {
+    "aio_pika": "AioPikaSession",
+    "amqp": "AmqpSession",
+    "pika": "PikaSession",
+    "proton": "ProtonSession",
+    "stomp": "StompSession",
+}
 """The modules of this package that drive a library, and their sessions."""
 
 _PATIENCE: Final = 10.0
