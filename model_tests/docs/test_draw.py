@@ -226,15 +226,6 @@ def test_a_counter_is_drawn_for_its_bound_and_shortened_if_that_is_large(bound: 
     assert ("..." in shown, "255" in shown) == (bound == 255, bound == 255)
 
 
-@pytest.mark.parametrize("name", few(SUBJECTS, 20))
-def test_every_machine_is_drawn_in_every_format(name: str) -> None:
-    for configuration in (None, CONFIGURATIONS["two-copies"]):
-        for form in Format if configuration is None else set(Format) - {Format.PNG}:
-            made = draw(SPEC, name, form, configuration)
-            assert made
-            assert isinstance(made, bytes) is (form is Format.PNG)
-
-
 @pytest.mark.parametrize("name", few(SUBJECTS, 30))
 def test_svg_shows_every_state_and_every_event_that_moves_and_not_the_program_that_drew_it(name: str) -> None:
     configuration = CONFIGURATIONS["pre"]
