@@ -6,6 +6,7 @@ The layers are those that import-linter holds (``pyproject.toml``).  ``docs/test
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ def layers() -> list[list[str]]:
     return [[name for name in layer if _files(name)] for layer in found]
 
 
+@functools.cache
 def imports() -> dict[str, set[str]]:
     """For each package (or module) directly under ``ackfsm``, those that it imports."""
     names = [name for layer in layers() for name in layer]

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 import pytest
@@ -25,14 +25,18 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
+    from model_tests.support.brokers import Lent
+
 _TOGETHER = {
     "model_tests/html/test_command.py": "Spark",
     "model_tests/spark/": "Spark",
     "model_tests/docs/": "documentation",
+    "model_tests/live/": "brokers",
     "model_tests/package/": "package",
+    "model_tests/recorder/": "brokers",
 }
-"""Which files one worker takes: one Spark is started, not one for each worker.  Scopes with most tests are given out
-first, so that the few long tests of a folder do not begin when nothing else is left to do beside them."""
+"""Which files one worker takes: one Spark is started, and one broker of a kind, not one for each worker.  Scopes with
+most tests are given out first, so that the few long tests of a folder do not begin when nothing else is left to do."""
 
 _ALLOCATIONS = 20_000
 """After so many new objects the youngest are looked at: with Python's 700 it costs more where networks are kept."""
@@ -135,6 +139,15 @@ def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         return
     with compiling_in_turn(tmp_path_factory.getbasetemp().parent / "compiling"):
         yield
+
+
+@pytest.fixture(scope="session")
+def lent() -> Iterator[Lent[Any]]:
+    """The brokers that tests share; see :data:`model_tests.support.brokers.Lent`."""
+    from model_tests.support.brokers import lending
+
+    with lending() as lends:
+        yield lends
 
 
 @pytest.fixture(scope="session")

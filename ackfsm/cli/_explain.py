@@ -305,7 +305,7 @@ def _around(arguments: argparse.Namespace, form: _Form, stories: Stories) -> int
     told = _Told(
         lambda: view.around_screen(around),
         lambda: view.around_text(around, width=piped_width()),
-        lambda: view.around_json(around),
+        around.as_json,
     )
     _hand_out(arguments, form, told)
     return _code(around.verdict)

@@ -30,8 +30,6 @@ from ackfsm.history.format import (
 from ackfsm.terms import AckScope
 from ackfsm.text import quoted
 
-__all__ = ["Found", "check", "codes"]
-
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Rule:

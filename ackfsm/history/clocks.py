@@ -26,21 +26,6 @@ from ackfsm.history.joins import NONE, number_pairs
 from ackfsm.history.transactions import transactions_told_apart
 from ackfsm.terms import InputError
 
-__all__ = [
-    "COMMITTED",
-    "ESTIMATED",
-    "MOST_RANKS",
-    "SENT",
-    "Clocks",
-    "Demands",
-    "aligned",
-    "by_clocks",
-    "clocks_of",
-    "constants_of",
-    "contradict",
-    "demands_of",
-]
-
 Shifts: TypeAlias = Mapping[tuple[str, str], int]
 """By how much the clock of the second process has to be shifted against that of the first, at least.
 

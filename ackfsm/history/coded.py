@@ -15,22 +15,8 @@ from ackfsm.history.columns import ABSENT, NAMED, Encoded, event_code
 from ackfsm.history.format import ACKNOWLEDGE_TIMEOUT, EVENTS, NAMED_MESSAGE_SCOPES, NEEDS, TELLERS, VOCABULARY
 from ackfsm.history.gathered import ReadLines, beyond, dictionary, numbered_again
 from ackfsm.history.parquet import whole_rows
+from ackfsm.history.scan import CODED
 from ackfsm.history.victims import FAULT_EVENTS
-
-CODED: Final = (
-    "process",
-    "event",
-    "queue",
-    "message",
-    "session",
-    "delivery_mode",
-    "scope",
-    "fault",
-    "transaction",
-    "outcome",
-    "consumer",
-)
-"""The fields of which the texts are numbered."""
 
 _FEW: Final = ("process", "queue", "session")
 

@@ -20,8 +20,6 @@ from ackfsm.terms import InputError
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-__all__ = ["columns_of", "not_of_the_format", "parquet_header", "parse_parquet", "whole_rows"]
-
 ROWS = 1 << 17
 """How many rows are read at a time."""
 

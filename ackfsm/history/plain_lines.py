@@ -10,10 +10,10 @@ import pyarrow as pa
 
 from ackfsm.history import scan as kernel
 from ackfsm.history.arrays import Ints
-from ackfsm.history.coded import CODED, Coded, encoded, uncertain
+from ackfsm.history.coded import Coded, encoded, uncertain
 from ackfsm.history.gathered import ReadLines
 from ackfsm.history.lines import Parsed, parse_lines
-from ackfsm.history.scan import Text
+from ackfsm.history.scan import CODED, Text
 
 LINES_PARSED_AT_ONCE: Final = 4 << 20
 """Bytes of text that are parsed at a time: with more the parser is slower."""

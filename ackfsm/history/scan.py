@@ -15,8 +15,6 @@ from ackfsm.history.format import FIELDS, Kind
 from ackfsm.history.kernel import mix
 from ackfsm.history.loops import compiled
 
-__all__ = ["CODED", "NOT_PLAIN", "Text", "copy_names", "scan"]
-
 CODED: Final = tuple(name for name, kind in FIELDS.items() if kind is Kind.TEXT and name != "error")
 """The fields of which the texts are numbered, in the order of the columns."""
 

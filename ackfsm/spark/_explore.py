@@ -191,7 +191,8 @@ class _Run:
         sift = minus_visited(self.words, levels.folder, last + 1)
         if self._is_small(last):
             step = expand_states(self.question, 0, self._unseen())
-            levels.write(last + 1, _table(sift(_sorted(step(self.levels.rows(last))))))
+            found_here = _table(step(self.levels.rows(last))).sort_by("bucket")
+            levels.write(last + 1, _table(sift(iter(found_here.to_batches()))))
         else:
             step = expand_states(self.question, BUCKETS, self._unseen())
             found = self._frame(last).mapInArrow(step, DDL).repartitionById(self._parts(), "bucket")
@@ -249,10 +250,6 @@ def _one_of(levels: Levels, depth: int, words: int) -> list[int]:
 
 def _table(batches: Batches) -> pa.Table:
     return pa.Table.from_batches(batches, SCHEMA)
-
-
-def _sorted(batches: Batches) -> Batches:
-    return iter(_table(batches).sort_by("bucket").to_batches())
 
 
 def _uri(file: Path) -> str:

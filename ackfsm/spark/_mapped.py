@@ -13,12 +13,9 @@ from pyspark.sql import DataFrame  # noqa: TC002 - Spark is there wherever this 
 
 from ackfsm.history.importing.convert import convert
 from ackfsm.history.importing.mapping import Mapped, read_mapping
-from ackfsm.history.lines import SCHEMA
-from ackfsm.spark._tables import HISTORY_SCHEMA
+from ackfsm.spark._tables import HISTORY_COLUMNS, HISTORY_SCHEMA, placed
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
-
-_COLUMNS: Final = pa.schema([*SCHEMA, ("part", pa.string()), ("line", pa.int64()), ("unreadable", pa.string())])
 
 _LINES_OF_A_TASK: Final = 40
 """Bits for the number of a row among those of one task."""
@@ -55,23 +52,11 @@ def _converting(mapping: Mapped) -> Callable[[Iterator[pa.RecordBatch]], Iterato
         for batch in batches:
             found = convert(batch, mapping)
             reasons = [reason for reason, places in found.unread for _ in places]
-            yield _with_lines(found.events, line)
+            yield placed(found.events, None, np.arange(line, line + found.events.num_rows))
             line += found.events.num_rows
             if reasons:
-                yield _unreadable(reasons, line)
+                rows = [{"line": number, "unreadable": why} for number, why in enumerate(reasons, start=line)]
+                yield pa.RecordBatch.from_pylist(rows, HISTORY_COLUMNS)
                 line += len(reasons)
 
     return converted
-
-
-def _with_lines(events: pa.RecordBatch, first: int) -> pa.RecordBatch:
-    count = events.num_rows
-    own = [pa.nulls(count, pa.string()), pa.array(np.arange(first, first + count)), pa.nulls(count, pa.string())]
-    return pa.RecordBatch.from_arrays([*events.columns, *own], schema=_COLUMNS)
-
-
-def _unreadable(reasons: list[str], first: int) -> pa.RecordBatch:
-    count = len(reasons)
-    nothing = [pa.nulls(count, field.type) for field in SCHEMA]
-    own = [pa.nulls(count, pa.string()), pa.array(np.arange(first, first + count)), pa.array(reasons, pa.string())]
-    return pa.RecordBatch.from_arrays([*nothing, *own], schema=_COLUMNS)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import pyarrow as pa
 from pyspark.sql import SparkSession  # noqa: TC002 - Spark is there wherever this module is
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType  # noqa: TC002 - as above
 
-from ackfsm.history.lines import SCHEMA, Parsed
-from ackfsm.spark._tables import HISTORY_SCHEMA
+from ackfsm.history.lines import Parsed
+from ackfsm.spark._tables import HISTORY_COLUMNS, HISTORY_SCHEMA, placed
 from ackfsm.terms import InputError
 from ackfsm.text import shown
 from ackfsm.verify.folding.chunks import chunks_of
-
-_COLUMNS: Final = pa.schema([*SCHEMA, ("part", pa.string()), ("line", pa.int64()), ("unreadable", pa.string())])
 
 
 def register(session: SparkSession) -> None:
@@ -58,15 +55,9 @@ class _Reader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for part, parsed in self._chunks.parsed(partition.value):
-            yield _rows(part, parsed)
+            yield placed(parsed.events, part, parsed.lines)
             if parsed.unreadable_count:
                 yield _no_events(part, parsed)
-
-
-def _rows(part: str | None, parsed: Parsed) -> pa.RecordBatch:
-    events = parsed.events
-    added = [pa.array([part] * len(events), pa.string()), pa.array(parsed.lines), pa.nulls(len(events), pa.string())]
-    return pa.RecordBatch.from_arrays([*events.columns, *added], schema=_COLUMNS)
 
 
 def _no_events(part: str | None, parsed: Parsed) -> pa.RecordBatch:
@@ -74,4 +65,4 @@ def _no_events(part: str | None, parsed: Parsed) -> pa.RecordBatch:
     rows = [{"part": part, "line": each.line, "unreadable": each.why} for each in parsed.unreadable]
     more = parsed.unreadable_count - len(rows)
     rows += [{"part": part, "line": None, "unreadable": "it is one of many that are no events"}] * more
-    return pa.RecordBatch.from_pylist(rows, _COLUMNS)
+    return pa.RecordBatch.from_pylist(rows, HISTORY_COLUMNS)

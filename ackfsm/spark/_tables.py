@@ -13,11 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from ackfsm import tables
+from ackfsm.history.arrays import Ints
 from ackfsm.history.coded import read_rows
 from ackfsm.history.format import FIELDS, SHOWABLE, Kind
 from ackfsm.history.gathered import ReadLines
@@ -42,6 +43,9 @@ EVENT_SCHEMA: Final = ", ".join(f"{name} {_TYPES[kind]}" for name, kind in FIELD
 HISTORY_SCHEMA: Final = f"{EVENT_SCHEMA}, part string, line bigint, unreadable string"
 """Those of ``spark.read.format("ackfsm")``: also the file where a history has several, the number of the line in it,
 and why the line is no event, where that is so: then nothing else stands in the row."""
+
+HISTORY_COLUMNS: Final = pa.schema([*SCHEMA, ("part", pa.string()), ("line", pa.int64()), ("unreadable", pa.string())])
+"""The same, as Arrow has them."""
 
 _OF_FILES: Final = MappingProxyType({"part": Kind.TEXT, "line": Kind.WHOLE, "unreadable": Kind.TEXT})
 """The columns beside those of events, and what they hold."""
@@ -88,16 +92,21 @@ def verify(  # noqa: PLR0913 - as :func:`ackfsm.verify.examine_path`
         InputError: a column is missing or has another type, there is no event, or ``config`` is not one.
         AckfsmError: Spark gave up.
     """
-    known = specification or tables.load()
-    asked = Asked(
-        specification=known,
-        configuration=configured(config, known),
-        skew=skew,
-        assumed=assumed,
-        unshown=_showable(cannot_show),
-    )
+    asked = _asked(config, specification, cannot_show, skew, assumed)
     with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
         return _judged(asked, count, table)[1]
+
+
+def _asked(
+    config: Configurations | Configuration | Mapping[str, Any] | None,
+    specification: Specification | None,
+    cannot_show: Collection[str],
+    skew: int | None,
+    assumed: Collection[Fault],
+) -> Asked:
+    known, unshown = specification or tables.load(), _showable(cannot_show)
+    judged_by = configured(config, known)
+    return Asked(specification=known, configuration=judged_by, skew=skew, assumed=assumed, unshown=unshown)
 
 
 def _judged(asked: Asked, count: int, table: DataFrame) -> tuple[Examination, Result]:
@@ -137,28 +146,20 @@ def verified(  # noqa: PLR0913 - as :func:`verify`
     rows: int = ROWS_AT_ONCE,
 ) -> Verified:
     """Return the result of :func:`verify`, with the result tables; ``name`` is for the column ``history``."""
-    known = specification or tables.load()
-    asked = Asked(
-        specification=known,
-        configuration=configured(config, known),
-        skew=skew,
-        assumed=assumed,
-        unshown=_showable(cannot_show),
-    )
+    asked = _asked(config, specification, cannot_show, skew, assumed)
     session = events.sparkSession
     with spark_errors_translated(_NAME), chunked(events, rows) as (count, table):
         found, result = _judged(asked, count, table)
         result = dataclasses.replace(result, findings=dataclasses.replace(result.findings, history=name))
-        kept = {name: _frame(session, rows) for name, rows in found.result_tables(result).tables().items()}
+        kept = {
+            name: session.createDataFrame(rows, from_arrow_schema(rows.schema))
+            for name, rows in found.result_tables(result).tables().items()
+        }
         left = dict(found.left())
         plain = table.where(sf.col("chunk").isin([*left])).mapInArrow(_plain(found.plain(result), left), _MESSAGES)
         messages = kept.pop(MESSAGES).unionByName(plain).persist()
         messages.count()  # while the events are kept in the order in which they were folded
     return Verified(result=result, messages=messages, **kept)
-
-
-def _frame(session: SparkSession, rows: pa.Table) -> DataFrame:
-    return session.createDataFrame(rows, from_arrow_schema(rows.schema))
 
 
 def _plain(
@@ -219,6 +220,12 @@ def columns_read(events: DataFrame) -> Sequence[str]:
     """The columns that tell of events; raises :class:`InputError` if one is missing or of another type."""
     schema = to_arrow_schema(events.schema, timezone="UTC")
     return (*columns_of(schema, _NAME), *columns_of(schema, _NAME, fields=_OF_FILES, required=()))
+
+
+def placed(events: pa.RecordBatch, part: str | None, lines: Ints) -> pa.RecordBatch:
+    """The ``events`` with the columns of :data:`HISTORY_COLUMNS`."""
+    own = [pa.array([part] * len(events), pa.string()), pa.array(lines), pa.nulls(len(events), pa.string())]
+    return pa.RecordBatch.from_arrays([*events.columns, *own], schema=HISTORY_COLUMNS)
 
 
 def not_here(place: int) -> Chunk:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from collections.abc import Callable
 
@@ -10,22 +11,23 @@ import pytest
 
 from ackfsm.checking.certificates import Certificate
 from ackfsm.checking.unbounded import Decision
-from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from model_tests import certified_matrix
 from model_tests.any_number import configurations_of_matrix
 from model_tests.support.checker.certified import sealed
+from model_tests.support.tables import shipped
 from model_tests.support.whole import few
 
 
-def small(specification: Specification) -> list[Configuration]:
+@functools.cache
+def small() -> list[Configuration]:
     """Systems of the matrix that are decided in a second, with one copy of a message and with two."""
     fixed = {"profile": "rabbitmq", "ack_mode": "NO_ACKNOWLEDGE", "delivery_mode": "NON_PERSISTENT"}
-    return [each for each in configurations_of_matrix(specification) if fixed.items() <= each.as_dict().items()]
+    return [each for each in configurations_of_matrix(shipped()) if fixed.items() <= each.as_dict().items()]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
-    monkeypatch.setattr(certified_matrix, "configurations_of_matrix", small)
+    monkeypatch.setattr(certified_matrix, "configurations_of_matrix", lambda _: small())
     monkeypatch.setattr(sys, "argv", ["certified_matrix", *options])
     return certified_matrix.main()
 

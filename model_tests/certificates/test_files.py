@@ -189,11 +189,23 @@ def test_what_was_verified_is_shown_whole(tmp_path: Path, capsys: pytest.Capture
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_settings_of_another_profile_are_said_to_be_those(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+PHANTOM = ["check", "--messages", "any", "--fault", "broker_kill", "--only", "phantom"]
+
+
+@pytest.fixture(scope="module")
+def phantom(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """What the command writes of jms as it comes."""
+    path = tmp_path_factory.mktemp("phantom") / "made"
+    assert cli.main([*PHANTOM, "--certificate", str(path)]) == 0
+    return path.read_bytes()
+
+
+def test_settings_of_another_profile_are_said_to_be_those(
+    phantom: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "made"
-    asked = ["check", "--messages", "any", "--fault", "broker_kill", "--only", "phantom"]
-    assert _said([*asked, "--certificate", str(path)], capsys)[0] == 0
-    made = read_certificate(path)
+    path.write_bytes(phantom)
+    made = unpacked(phantom)
     out = _said(["certificate", "verify", str(path)], capsys)[1]
     assert "every setting as jms has it" in " ".join(out.split())
     write_certificate(path, dataclasses.replace(made, configuration={**made.configuration, "profile": "artemis"}))
@@ -205,11 +217,11 @@ def test_settings_of_another_profile_are_said_to_be_those(tmp_path: Path, capsys
         assert key == "profile" or f"{key}={format_value(value)}" in told
 
 
-def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_key_that_is_there_twice_is_refused(
+    phantom: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "made"
-    asked = ["check", "--messages", "any", "--fault", "broker_kill", "--only", "phantom"]
-    assert _said([*asked, "--certificate", str(path)], capsys)[0] == 0
-    head, _, rest = path.read_bytes().partition(b"\n")
+    head, _, rest = phantom.partition(b"\n")
     for old, value in ((b'"ack_mode":', b'"NO_ACKNOWLEDGE"'), (b'"faults":', b"[]")):
         assert head.count(old) == 1
         path.write_bytes(head.replace(old, old + value + b"," + old) + b"\n" + rest)
@@ -240,8 +252,7 @@ def test_the_command_says_what_is_wrong(
 def test_a_profile_of_ones_own_is_named_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     profile, path = tmp_path / "harbour.yaml", str(tmp_path / "made")
     profile.write_text("system: Harbour\nlike: artemis\nsources: {}\ndefaults: {}\n", encoding="utf-8")
-    asked = ["check", "--messages", "any", "--fault", "broker_kill", "--only", "phantom", "--profile", str(profile)]
-    assert _said([*asked, "--certificate", path], capsys)[0] == 0
+    assert _said([*PHANTOM, "--profile", str(profile), "--certificate", path], capsys)[0] == 0
     code, _, err = _said(["certificate", "verify", path], capsys)
     assert (code, "'harbour', which does not ship; name its file" in err) == (2, True)
     assert _said(["certificate", "verify", path, "--profile", str(profile)], capsys)[0] == 0

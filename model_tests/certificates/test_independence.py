@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-import random
 import subprocess
 import sys
 from collections import defaultdict
@@ -19,14 +17,13 @@ from ackfsm.checking.certificates._delayed import _delayed
 from ackfsm.checking.certificates._followed import followed_system
 from ackfsm.checking.certificates._related import RelatedRest as CheckedRest
 from ackfsm.checking.certificates._rest import Rest
-from ackfsm.checking.certificates._system import Part, Question, System
+from ackfsm.checking.certificates._system import Part, Question, Role, System
 from ackfsm.checking.certificates._views import ChecksError
 from ackfsm.checking.certificates._views import Views as CheckedViews
 from ackfsm.checking.certificates._watching import Products, brought_about_by_others
-from ackfsm.checking.certificates._words import Letter, can_rest
 from ackfsm.checking.network import observers_of
 from ackfsm.checking.unbounded import Level, _compiled, _examined, _prove, _rest, _views
-from ackfsm.checking.unbounded._causes import Causes
+from ackfsm.checking.unbounded._causes import Causes, caused_states
 from ackfsm.checking.unbounded._certify import invariant_of
 from ackfsm.checking.unbounded._columns import Scope, system_of, watchers_of
 from ackfsm.checking.unbounded._columns import System as SearchedSystem
@@ -37,6 +34,7 @@ from ackfsm.checking.unbounded._ghosts import delayed_ghost
 from ackfsm.checking.unbounded._localize import everything
 from ackfsm.checking.unbounded._related import Known, RelatedRest, halves_of
 from ackfsm.checking.unbounded._steps import Spaces, steps_of
+from ackfsm.checking.unbounded._tables import Role as SearchRole
 from ackfsm.checking.unbounded._tables import Table
 from ackfsm.checking.unbounded._watching import watched
 from ackfsm.tables import Counter, EventRef, Machine
@@ -175,54 +173,20 @@ def test_the_verifier_and_the_search_make_the_same_delayed_ghosts() -> None:
     assert compared >= 2
 
 
-# words
-
-
-def _stands(word: Sequence[Letter], owed: int) -> bool:
-    """The definition."""
-    for at, letter in enumerate(word):
-        refused = 0
-        for other in word[:at]:
-            refused |= other.for_later
-        for other in word[at + 1 :]:
-            refused |= other.for_earlier
-        if letter.needs & ~refused:
-            return False
-        owed &= ~letter.gives
-    return not owed
-
-
-def test_a_word_is_found_exactly_where_one_of_six_letters_at_most_is_at_rest() -> None:
-    drawn = random.Random(18)
-
-    def some(bits: int) -> int:
-        return drawn.getrandbits(bits) & drawn.getrandbits(bits)
-
-    found = 0
-    for _ in range(1_500):
-        left, right = ([Letter(some(3), some(3), some(3), some(3)) for _ in range(drawn.randint(0, 2))] for _ in "ab")
-        marked, owed = Letter(some(3), some(3), some(3), some(3)), drawn.getrandbits(3)
-        expected = any(
-            _stands((*before, marked, *behind), owed)
-            for many in range(6)
-            for few in range(many + 1)
-            for before in itertools.product(left, repeat=few)
-            for behind in itertools.product(right, repeat=many - few)
-        )
-        assert can_rest(left, marked, right, owed) == expected
-        found += expected
-    assert 200 < found < 1_300, "both answers occur"
-
-
 def test_only_events_of_others_lead_into_states_that_have_a_cause() -> None:
-    from ackfsm.checking.certificates._system import Role
+    own, other, system = (SearchRole.OWN, 0), (SearchRole.EARLIER, 0), (SearchRole.SYSTEM, 1)
+    waits = Table("waits", ("free", "asked", "waits", "late"), 0, {own: ((0, 2, 3, 3),), other: ((1, 1, 2, 3),)})
+    assert _caused(waits) == [None, {1}, {1, 2}, {1, 2, 3}]
+    changed = dataclasses.replace(waits, columns={**waits.columns, system: ((2, 1, 2, 3),)})
+    assert _caused(changed)[1:3] == [{1}, None]
 
-    own, other, system = (Role.OWN, 0), (Role.EARLIER, 0), (Role.SYSTEM, 1)
-    moves = {own: ((0,), (2,), (3,), (3,)), other: ((1,), (1,), (2,), (3,))}
-    part = Part("waits", ("free", "asked", "waits", "late"), 0, moves)
-    assert [brought_about_by_others(part, state) for state in range(4)] == [None, {1}, {1, 2}, {1, 2, 3}]
-    changed = dataclasses.replace(part, moves={**moves, system: ((2,), (1,), (2,), (3,))})
-    assert brought_about_by_others(changed, 2) is None
+
+def _caused(table: Table) -> list[frozenset[int] | None]:
+    """What the search finds for each state, as the verifier does."""
+    part = Part(table.name, table.states, 0, {(Role(role), event): to for (role, event), to in _moves(table).items()})
+    found = [caused_states(table, state) for state in range(len(table.states))]
+    assert found == [brought_about_by_others(part, state) for state in range(len(table.states))]
+    return found
 
 
 # defects of the search
@@ -582,8 +546,3 @@ def test_rest_does_not_lean_on_machines_that_are_left_out(left_out: str, said: s
     assert said <= set(certificate.proved)
     assert said <= set(found.refuted)
     assert "phantom" not in found.refuted
-
-
-def test_a_small_configuration_is_verified_at_every_level() -> None:
-    for level in (Level.CHAOS, Level.RELATED):
-        assert verified(certified(only=["resurrection", "loss"], levels=[level], faults=FEW)).verified

@@ -11,12 +11,11 @@ from ackfsm.checking.certificates import Certificate, Invariant, Level, Way, _wo
 from ackfsm.checking.certificates._system import LOST, Event, Question, Role
 from ackfsm.checking.certificates._verify import _Check
 from ackfsm.checking.network import observers_of
-from ackfsm.checking.unbounded import DEFAULT_LEVELS
 from ackfsm.checking.unbounded import Level as SearchLevel
 from ackfsm.terms import Fault, InputError
 from model_tests.support.checker.certified import FEW, certified, claiming, verified
 from model_tests.support.tables import shipped
-from model_tests.support.whole import WHOLE, few
+from model_tests.support.whole import WHOLE
 
 
 @pytest.fixture(scope="module")
@@ -48,34 +47,6 @@ def test_what_is_proved_of_auto_acknowledge_is_verified(auto: Certificate) -> No
     assert found.verified
     assert len(auto.proved) > 20
     assert {invariant.level for invariant in auto.invariants} == {Level.ALONE, Level.CHAOS}
-
-
-@pytest.mark.parametrize(
-    ("profile", "settings"),
-    few(
-        [
-            ("jms", {"publish_window": 5, "send_mode": "asynchronous"}),
-            ("qpid", {}),
-            ("jms", {"ack_mode": "SESSION_TRANSACTED"}),
-            ("rabbitmq", {}),
-            ("qpid", {"prefetch": 1}),
-        ],
-        2,
-    ),
-)
-def test_counters_families_and_other_systems_are_verified(profile: str, settings: dict[str, object]) -> None:
-    certificate = certified(profile, settings)
-    found = verified(certificate)
-    assert (dict(found.refuted), dict(found.undetermined), found.verified) == ({}, {}, True)
-    assert "window_overrun" in certificate.proved
-    assert "prefetch_overrun" in certificate.proved
-
-
-def test_pairs_causes_and_rest_are_verified() -> None:
-    faults = {*FEW, Fault.LISTENER_EXCEPTION}
-    certificate = certified(only=["reorder", "stuck", "loss"], faults=faults, levels=DEFAULT_LEVELS)
-    assert set(certificate.proved) == {"reorder", "stuck", "loss"}
-    assert verified(certificate).verified
 
 
 def test_what_empties_a_counter_is_looked_at_although_it_moves_nothing_else() -> None:
@@ -112,30 +83,28 @@ def test_without_any_one_view_it_is_refuted(order: Certificate) -> None:
         assert "among" in found.refuted["reorder"]
 
 
-def test_without_any_one_pair_of_its_relation_it_is_refuted() -> None:
-    related = certified(only=["reorder"], levels=[SearchLevel.RELATED])
-    number = _several(related)
-    relation = related.invariants[number].relation
+def test_without_any_one_pair_of_its_relation_it_is_refuted(order: Certificate) -> None:
+    number = _several(order)
+    relation = order.invariants[number].relation
     assert relation is not None
-    assert verified(related).verified
+    assert verified(order).verified
     for at in range(0, len(relation.views), len(relation.views) // (7 if WHOLE else 3)):
         fewer = dataclasses.replace(relation, views=relation.views[:at] + relation.views[at + 1 :])
-        found = verified(_with(related, number, relation=fewer))
+        found = verified(_with(order, number, relation=fewer))
         assert "not among" in found.refuted["reorder"], at
 
 
-def test_a_relation_of_what_the_views_do_not_keep_is_refuted() -> None:
-    related = certified(only=["reorder"], levels=[SearchLevel.RELATED])
-    number = _several(related)
-    invariant = related.invariants[number]
+def test_a_relation_of_what_the_views_do_not_keep_is_refuted(order: Certificate) -> None:
+    number = _several(order)
+    invariant = order.invariants[number]
     without = tuple(name for name in invariant.message if name != "entry")
     at = [number for number, name in enumerate((*invariant.message, *invariant.ghosts)) if name != "entry"]
     states = [tuple(state[number] for number in at) for state in invariant.message_states]
     distinct = tuple(dict.fromkeys(states))
     views = tuple(sorted({(machines, distinct.index(states[message])) for machines, message in invariant.views}))
-    changed = _with(related, number, message=without, message_states=distinct, views=views)
+    changed = _with(order, number, message=without, message_states=distinct, views=views)
     assert "its relation keeps entry" in verified(changed).refuted["reorder"]
-    assert "it has no relation" in verified(_with(related, number, relation=None)).refuted["reorder"]
+    assert "it has no relation" in verified(_with(order, number, relation=None)).refuted["reorder"]
 
 
 def test_without_the_first_view_it_is_refuted(auto: Certificate) -> None:

@@ -20,7 +20,7 @@ from ackfsm import cli
 from ackfsm.driving.conform import PROTOCOL, Command, Limits, conform, serve
 from ackfsm.driving.conform._wire import claims_json, claims_of, delivery_of, depth_of, fields_of, parsed
 from ackfsm.driving.conform.engine import EngineAdapter
-from ackfsm.terms import AckfsmError, AckMode, Consumption, DeliveryMode, InputError
+from ackfsm.terms import AckfsmError, AckMode, Consumption, DeliveryMode, Fault, InputError
 from model_tests.support.commands import environment
 from model_tests.support.tables import shipped
 
@@ -155,10 +155,10 @@ def test_by_the_line_protocol_the_engine_is_judged_as_in_this_process(monkeypatc
     for name, value in environment().items():
         monkeypatch.setitem(os.environ, name, value)
     argv = [sys.executable, "-m", "ackfsm.driving.conform.engine", "--ack-mode", "CLIENT_ACKNOWLEDGE", "--seed", "5"]
-    limits = Limits(runs=1, wait=0.01)
+    limits, faults = Limits(runs=1, wait=0.01), [None, Fault.BROKER_KILL, Fault.CONSUMER_CRASH, Fault.REJECTION]
     with Command(argv, timeout=60) as command:
-        by_lines = conform(command, limits=limits)
-    assert by_lines.as_json() == conform(asked(), limits=limits).as_json()
+        by_lines = conform(command, limits=limits, faults=faults)
+    assert by_lines.as_json() == conform(asked(), limits=limits, faults=faults).as_json()
 
 
 # Anything at all

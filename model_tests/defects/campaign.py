@@ -66,7 +66,7 @@ _OF_VERIFY = """
     verify/dead_letters verify/subscriptions verify/cases verify/allowed verify/allowed_cache
     verify/labels verify/given_back verify/model_runs verify/timeline verify/unrecorded verify/queues
     verify/monitor verify/performed checker/successors
-    verify/tables verify/fold_chunks verify/plain_lines verify/legal_histories cli/reports
+    verify/tables verify/folded_cases verify/fold_chunks verify/plain_lines verify/legal_histories cli/reports
     importing/cannot_show importing/bad_input importing/round_trip importing/times
 """
 _OF_PLUGIN = """

@@ -733,8 +733,8 @@ _FOLD = (
         "a-transaction-in-two-chunks",
         "that a part of a transaction in another chunk did not come is not held against its rest",
         "verify/folding/passes.py",
-        "            pins.transactions(each.place, its)\n",
-        "            pass\n",
+        "pins.add(each.place, transactions=each.transactions[np.isin(each.transactions, transactions)])",
+        "pass",
         noticed_by="verify/fold_chunks::test_a_transaction_of_which_another_chunk_tells_is_kept",
     ),
 )
@@ -1004,9 +1004,9 @@ _NEIGHBOURS = (
         "one-of-many-pairs",
         "of pairs that are no run together the one that stands for all is counted",
         "verify/folding/passes.py",
-        "if not pins.neighbours.issuperset(numbers):",
-        "if not numbers:",
-        noticed_by="verify/tables::test_pairs_that_are_no_runs_are_all_found_by_a_fold",
+        "neighbours=bad.intersection(each.neighbours_as.tolist())",
+        "neighbours=()",
+        noticed_by="verify/fold_chunks::test_of_many_pairs_that_are_no_run_together_all_are_found",
     ),
 )
 

@@ -61,12 +61,6 @@ def test_the_command_of_the_page_does_what_it_says(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.usefixtures("checkout")
-def test_the_engine_passes() -> None:
-    line = "conform --timeout 60 --runs 4 --ack-mode AUTO_ACKNOWLEDGE --fault none --fault broker_kill"
-    assert cli.main([*line.split(), "--", "python", "-m", "ackfsm.driving.conform.engine"]) == 0
-
-
-@pytest.mark.usefixtures("checkout")
 def test_the_json_has_what_the_broker_of_twenty_lines_can_and_cannot_promise(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -21,6 +21,7 @@ from model_tests.support.brokers import running
 from model_tests.support.places import PROJECT
 from model_tests.support.recorder.judged import judged
 from model_tests.support.tables import shipped
+from model_tests.support.whole import before_a_release
 
 
 @pytest.fixture(autouse=True)
@@ -108,6 +109,7 @@ def test_the_adapter_for_pika_takes_what_a_channel_gives(developer: Callable[[st
     ]
 
 
+@before_a_release
 def test_the_adapter_for_pika_runs_on_rabbitmq(
     developer: Callable[[str], types.ModuleType], broker: RabbitMq, tmp_path: Path
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import subprocess
 import xml.etree.ElementTree as ET
@@ -21,6 +22,7 @@ from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import named_histories
 from model_tests.support.verify.stories import examined_history
+from model_tests.support.whole import few, in_turn
 
 NIGHT = str(DATA / "last-night.jsonl")
 
@@ -212,43 +214,28 @@ def _commands(screen: str) -> list[list[str]]:
     return found
 
 
-@pytest.mark.parametrize("width", [80, 100, 160])
-def test_the_screen_of_verify_is_as_wide_as_it_may_be(width: int) -> None:
-    for history in [*named_histories().values()][:20]:
+def test_the_screen_of_verify_is_as_wide_as_it_may_be() -> None:
+    words = ["ackfsm", "explain", "some/where/" + "deep/" * 20 + "night.jsonl"]
+    for history in few([*named_histories().values()], 12):
         examination, result = examined_history(history)
-        console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, force_terminal=False)
-        words = ["ackfsm", "explain", "some/where/" + "deep/" * 20 + "night.jsonl"]
-        for everything in (False, True):
+        first = examination.first(result)
+        for width, everything in itertools.product((80, 100, 160), (False, True)):
+            console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, force_terminal=False)
             with console.capture() as said:
                 console.print(
-                    verify_screen(
-                        result,
-                        shipped(),
-                        everything=everything,
-                        first=examination.first(result),
-                        command=words,
-                        width=None,
-                    )
+                    verify_screen(result, shipped(), everything=everything, first=first, command=words, width=None)
                 )
             assert all(len(line) <= width for line in said.get().splitlines())
 
 
 ODD = (
-    "m\n2",
-    "ключ 鍵 🔑",
-    "é\u0301",
-    "m" * 5_000,
-    "'quoted' \"twice\" $HOME `id`",
-    "-x",
-    "\\",
-    "a\\nb",
-    " ",
-    "m2 — end",
+    *("m\n2", "ключ 鍵 🔑", "é\u0301", "m" * 5_000, "'quoted' \"twice\" $HOME `id`"),
+    *("-x", "\\", "a\\nb", " ", "m2 — end"),
 )
 
 
-@pytest.mark.parametrize("name", ODD, ids=range(len(ODD)))
-def test_odd_ids_are_found_and_shown(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("form", "name"), in_turn(["mermaid", "plantuml", "svg", "json"], ODD, 1))
+def test_odd_ids_are_found_and_shown(form: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [json.loads(line) for line in Path(NIGHT).read_text(encoding="utf-8").splitlines()]
     file = tmp_path / "odd.jsonl"
     file.write_text(
@@ -258,8 +245,7 @@ def test_odd_ids_are_found_and_shown(name: str, tmp_path: Path, capsys: pytest.C
     assert said == _told(capsys, str(file), "--anomaly", "loss", code=1)
     assert all(character.isprintable() or character == "\n" for character in said)
     assert max(map(len, said.splitlines())) <= 80
-    for form in ("mermaid", "plantuml", "svg", "json"):
-        _told(capsys, str(file), f"--message={name}", "--as", form, code=1)
+    _told(capsys, str(file), f"--message={name}", "--as", form, code=1)
     assert main(["verify", str(file)]) == 1
     (command,) = [each for each in _commands(capsys.readouterr().out) if "m1" not in each]
     assert _told(capsys, *command[2:], code=1) == said

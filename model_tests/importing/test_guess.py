@@ -95,19 +95,20 @@ def test_the_unit_of_numbers_is_that_of_this_century(text: str, unit: str, tmp_p
     assert yaml.safe_load(guess(tmp_path / "t.csv").text)["time"] == {"column": "time", "unit": unit}
 
 
-def test_the_words_of_the_format_itself_are_known(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("ts,event,message\n1772359200,in_doubt,m1\n1772359201,depth,\n", encoding="utf-8")
-    values = yaml.safe_load(guess(tmp_path / "t.csv").text)["event"]["values"]
-    assert values == {"in_doubt": "in_doubt", "depth": "depth"}
-
-
-def test_what_stands_beside_the_name_of_an_event_is_not_read(tmp_path: Path) -> None:
-    words = {
+WORDS = {
+    "those of the format itself": {"in_doubt": "in_doubt", "depth": "depth"},
+    "more beside the name of an event": {
         "basic.publish": "send",
         "publish_ok": "confirmed",
         "MessageReceived": "delivered",
         "onMsgDone": "processed",
-    }
+    },
+    "a call and its answer": {"acknowledge": "acknowledge", "acknowledged": "acknowledged"},
+}
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS.keys())
+def test_words_of_events_are_known(words: dict[str, str], tmp_path: Path) -> None:
     rows = "".join(f"{1772359200 + place},{word},m1\n" for place, word in enumerate(words))
     (tmp_path / "t.csv").write_text(f"ts,event,message\n{rows}", encoding="utf-8")
     assert yaml.safe_load(guess(tmp_path / "t.csv").text)["event"]["values"] == words
@@ -186,16 +187,6 @@ def test_an_acknowledgement_of_an_application_is_the_call_alone(word: str, tmp_p
     assert "write [acknowledge, acknowledged]" in text
 
 
-def test_a_log_with_call_and_answer_has_both(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    rows = ONE_EVENT_A_ROW.splitlines()
-    acked = next(row for row in rows if "ACKED" in row)
-    both = [acked.replace("ACKED", "acknowledge"), acked.replace("ACKED", "acknowledged")]
-    path.write_text("\n".join([*(row for row in rows if row != acked), *both]), encoding="utf-8")
-    values = yaml.safe_load(guess(path).text)["event"]["values"]
-    assert (values["acknowledge"], values["acknowledged"]) == ("acknowledge", "acknowledged")
-
-
 SAMPLES = {
     "activemq.log": "activemq",
     "artemis-audit.log": "artemis",
@@ -218,37 +209,32 @@ def test_a_format_that_is_known_is_named(name: str, tmp_path: Path, capsys: pyte
         assert f"is {SAMPLES[name]} and needs no mapping; ackfsm import {SAMPLES[name]} FILE -o HISTORY" in told
 
 
-def test_a_history_is_said_to_be_one(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["import", "--guess", str(DATA / "imports" / "orders-history.jsonl")]) == USAGE
-    assert "is a history as it is; ackfsm verify FILE" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[2026-03-01 10:00:00] INFO published o-1\n[2026-03-01 10:00:01] INFO received o-1\n",
-        "[0x55d0:0] <- @transfer(20) [handle=0, delivery-id=0]\n[0x55d0:0] -> @disposition(21) [role=true]\n",
-        "{thread-1} published o-1\n{thread-2} received o-1\n",
-        "[INFO] one\n",
-    ],
+TEXT, ARRAY = (
+    "is text and no table; write a mapping with `input: lines`",
+    "is one JSON array; write one object a line: jq",
 )
-def test_text_that_only_begins_as_json_does_is_text(
-    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+NO_TABLES = {
+    "[2026-03-01 10:00:00] INFO published o-1\n[2026-03-01 10:00:01] INFO received o-1\n": TEXT,
+    "[0x55d0:0] <- @transfer(20) [handle=0, delivery-id=0]\n[0x55d0:0] -> @disposition(21) [role=true]\n": TEXT,
+    "{thread-1} published o-1\n{thread-2} received o-1\n": TEXT,
+    "[INFO] one\n": TEXT,
+    '[{"a": 1}, {"a": 2}]': ARRAY,
+    '[\n  {\n    "a": 1\n  }\n]\n': ARRAY,
+    "[]": ARRAY,
+    '{"ackfsm_history": 1}\n': "is a history as it is; ackfsm verify FILE",
+}
+
+
+@pytest.mark.parametrize(("text", "said"), NO_TABLES.items(), ids=range(len(NO_TABLES)))
+def test_what_is_no_table_is_said_to_be_what_it_is(
+    text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "app.log"
     path.write_text(text, encoding="utf-8")
     assert cli.main(["import", "--guess", str(path)]) == USAGE
     told = capsys.readouterr().err
-    assert "jq" not in told
-    assert "is text and no table; write a mapping with `input: lines`" in told
-
-
-@pytest.mark.parametrize("text", ['[{"a": 1}, {"a": 2}]', '[\n  {\n    "a": 1\n  }\n]\n', "[]"])
-def test_a_json_array_is_said_to_be_one(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "app.json"
-    path.write_text(text, encoding="utf-8")
-    assert cli.main(["import", "--guess", str(path)]) == USAGE
-    assert "is one JSON array; write one object a line: jq -c '.[]' FILE" in capsys.readouterr().err
+    assert said in told
+    assert ("jq" in told) is (said is ARRAY)
 
 
 LEVELS = """time,log.level,svc,action,order_id,rk

@@ -213,7 +213,7 @@ def plain(value: Any) -> Any:
     return type(value).__name__, value
 
 
-@settings(max_examples=150 if WHOLE else 50, deadline=None)
+@settings(max_examples=150 if WHOLE else 25, deadline=None)
 @given(values=st.lists(VALUES, min_size=1, max_size=4), lines=st.booleans())
 def test_edn_is_read_as_another_reader_reads_it(values: list[Any], lines: bool) -> None:  # noqa: FBT001
     texts = [edn_format.dumps(value) for value in values]

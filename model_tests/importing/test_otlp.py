@@ -91,9 +91,7 @@ def test_a_trace_of_a_real_broker_tells_what_its_clients_recorded() -> None:
     assert not problems.count
 
 
-@pytest.mark.parametrize(
-    ("never", "code"), [((), 3), (("--never", "duplicate"), 1), (("--never", "phantom,dirty_delivery"), 3)]
-)
+@pytest.mark.parametrize(("never", "code"), [((), 3), (("--never", "duplicate"), 1)])
 def test_the_trace_and_the_history_of_the_same_run_give_the_same_verdict(
     never: tuple[str, ...], code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -342,14 +340,21 @@ def various(number: int) -> str:
 @pytest.fixture(scope="module")
 def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("mixed") / "trace.jsonl"
-    path.write_text("\n".join(map(various, range(1, 900))), encoding="utf-8")
+    path.write_text("\n".join(map(various, range(1, 450))), encoding="utf-8")
     return path
+
+
+@pytest.fixture(scope="module")
+def told_of_mixed(mixed: Path) -> Any:
+    return read_by(Otlp(), mixed)
 
 
 @settings(max_examples=15 if WHOLE else 5, deadline=None)
 @given(block=st.integers(1, 400_000))
-def test_in_whatever_blocks_a_file_is_read_its_rows_and_problems_are_the_same(mixed: Path, block: int) -> None:
-    assert read_by(Otlp(block=block), mixed) == read_by(Otlp(), mixed)
+def test_in_whatever_blocks_a_file_is_read_its_rows_and_problems_are_the_same(
+    mixed: Path, told_of_mixed: Any, block: int
+) -> None:
+    assert read_by(Otlp(block=block), mixed) == told_of_mixed
 
 
 def test_files_read_by_several_processes_are_as_files_read_by_one(mixed: Path, tmp_path: Path) -> None:
@@ -360,11 +365,11 @@ def test_files_read_by_several_processes_are_as_files_read_by_one(mixed: Path, t
     assert read_by(several, mixed, packed, pretty) == read_by(Otlp(), mixed, packed, pretty)
 
 
-def test_a_file_that_is_no_trace_is_refused_by_several_processes_too(tmp_path: Path) -> None:
+def test_a_file_that_is_no_trace_is_refused_with_its_first_line_whatever_the_blocks(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text("\n" * 3 + "hello\n" * 2_000, encoding="utf-8")
     with pytest.raises(InputError, match=r"is no OTLP JSON \(line 4: it is not JSON\)"):
-        read_by(Otlp(jobs=2, block=2_000, share=1), path)
+        read_by(Otlp(block=2_000), path)
 
 
 def test_attributes_in_another_order_or_twice_tell_the_same(told: Any) -> None:

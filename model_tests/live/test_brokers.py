@@ -18,8 +18,9 @@ import proton.utils
 import pytest
 import stomp
 
+from ackfsm.driving.conform import Depth
 from ackfsm.driving.live import java
-from ackfsm.driving.live.brokers import BROKERS, ActiveMq, Artemis, BrokerJ, Depth, LiveBroker, RabbitMq
+from ackfsm.driving.live.brokers import BROKERS, ActiveMq, Artemis, BrokerJ, LiveBroker, RabbitMq
 from ackfsm.driving.live.processes import Group, free_ports, listens, until
 from ackfsm.terms import HostError, InputError
 from model_tests.support.brokers import running

@@ -33,18 +33,16 @@ from ackfsm.driving.live.clients.worker import LIBRARIES
 from ackfsm.driving.live.processes import until
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode, Consumption, InputError
-from model_tests.support.brokers import running
+from model_tests.support.brokers import Lent
 from model_tests.support.commands import environment
 from model_tests.support.recorder.judged import Judged, events, judged, shape
 
 INDIVIDUAL, TRANSACTED = AckMode.INDIVIDUAL_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED
 
 
-@pytest.fixture(scope="module")
-def broker() -> Iterator[RabbitMq]:
-    """One for all tests; each has queues of its own."""
-    with running(RabbitMq) as started:
-        yield started
+@pytest.fixture
+def broker(lent: Lent[RabbitMq]) -> RabbitMq:
+    return lent(RabbitMq)
 
 
 class Run:
@@ -72,16 +70,8 @@ class Run:
         """A client with these sessions."""
         client = self._open.enter_context(Client(name, python_worker(self.kind), self.log))
         port = self.broker.ports[self.pair.protocol]
-        opened = client.call(
-            "open",
-            within=60,
-            host="127.0.0.1",
-            port=port,
-            process=name,
-            history=str(self.folder / f"{name}.jsonl"),
-            header={"config": self.config},
-            settings={**self.pair.open, **settings},
-        )
+        history, settings = self.folder / f"{name}.jsonl", {**self.pair.open, **settings}
+        opened = client.connect(port, history, self.config, settings, within=60)
         assert opened["library"].split()[1][0].isdigit()
         for session in sessions:
             client.call("session", session=session, ack_mode=self.mode)
@@ -307,7 +297,6 @@ def test_sessions_run_at_once_and_what_cannot_be_is_refused(begin: Runs) -> None
         ("send", {"session": "s", "destination": "no such queue", "message": "m1"}),
         ("send", {"session": "s", "destination": run.queue}),
         ("send", {"session": "s", "destination": run.queue, "message": "m1", "asynchronous": True}),
-        ("consumer", {"session": "s", "consumer": "d", "destination": run.queue, "topic": True}),
         ("session", {"session": "n", "ack_mode": "NO_SUCH_MODE"}),
     ):
         with pytest.raises(RefusedError):
@@ -319,19 +308,6 @@ def test_sessions_run_at_once_and_what_cannot_be_is_refused(begin: Runs) -> None
     assert client.call("close", session="s", consumer="c") == {}
     closed = [line for line in events(run.folder / "c1.jsonl") if line["event"] == "close" and "consumer" in line]
     assert [(line["queue"], line["process"]) for line in closed] == [(run.queue, "c1.s")]
-
-
-@pytest.mark.parametrize("kind", ["proton", "stomp"])
-def test_each_subscription_to_a_topic_is_handed_the_message(begin: Runs, kind: str) -> None:
-    run = begin(kind)
-    assert run.pair.topics
-    client = run.client("c1", "p", "a", "b")
-    for session in "ab":
-        client.call("consumer", session=session, consumer=f"c{session}", destination=run.queue, topic=True)
-    assert client.call("send", session="p", destination=run.queue, topic=True, message="m0")["outcome"] == "confirmed"
-    for session in "ab":
-        assert client.call("receive", session=session, consumer=f"c{session}", timeout=5) == _handed("m0")
-        client.call("acknowledge", session=session, message="m0")
 
 
 def test_sends_of_stomp_are_answered_later(begin: Runs) -> None:

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.driving.live.faults.disk import losing_disk, small_disk
+from ackfsm.driving.live.faults.disk import small_disk
 from ackfsm.driving.live.faults.relay import Bytes, Relay, Way, relay
 from ackfsm.terms import InputError
+from model_tests.support.live.losing_disk import losing_disk
 from model_tests.support.tools import missing
 
 Connect = Callable[[], socket.socket]

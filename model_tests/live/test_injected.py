@@ -35,7 +35,7 @@ from ackfsm.driving.live.clients.client import Client
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.load import Load, Loaded
 from ackfsm.terms import AckMode, Consumption, Fault, Verdict
-from model_tests.support.brokers import running
+from model_tests.support.brokers import Lent
 from model_tests.support.tools import missing
 from model_tests.support.whole import WHOLE, few
 
@@ -260,20 +260,16 @@ CASES: Final = list(_cases())
 _Started = Callable[[str], LiveBroker]
 
 
-@pytest.fixture(scope="module")
-def started() -> Iterator[_Started]:
-    """Starts a broker, once for all tests."""
-    with contextlib.ExitStack() as stack:
-        had: dict[str, LiveBroker] = {}
+@pytest.fixture
+def started(lent: Lent[LiveBroker]) -> _Started:
+    """Gives a broker by its name."""
 
-        def start(name: str) -> LiveBroker:
-            if name not in had:
-                if why := _driver(name).lacks():
-                    missing(why)
-                had[name] = stack.enter_context(running(BROKERS[name]))
-            return had[name]
+    def start(name: str) -> LiveBroker:
+        if why := _driver(name).lacks():
+            missing(why)
+        return lent(BROKERS[name])
 
-        yield start
+    return start
 
 
 @pytest.mark.parametrize("case", few(CASES, 3), ids=str)

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import dataclasses
 import json
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
 
 import pytest
 
 from ackfsm import verify
 from ackfsm.cli import main
-from ackfsm.driving.conform import SETTLES, Act, Delivery, Depth, Limits, Program, Status, claimed
+from ackfsm.driving.conform import SETTLES, Act, Delivery, Depth, Limits, Mode, Program, Status, _campaign, claimed
 from ackfsm.driving.conform._acts import perform
+from ackfsm.driving.conform._claims import Claimed
 from ackfsm.driving.live.adapter import LiveAdapter
-from ackfsm.driving.live.brokers import BROKERS
+from ackfsm.driving.live.brokers import RabbitMq
 from ackfsm.driving.live.campaign import LiveReport, claims_of, live
 from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.led import led, undone
-from ackfsm.driving.live.tour import tour
+from ackfsm.driving.live.tour import STAGES, tour
 from ackfsm.terms import AckMode, Consumption, Fault, Verdict
 from ackfsm.verify.findings.performed import rows_performed
 from model_tests.live_bench import pages, result_of
-from model_tests.support.brokers import running
+from model_tests.support.brokers import Lent, driven_by
 from model_tests.support.tables import shipped
 from model_tests.support.tools import missing
 
 
-def driven(folder: Path, **more: Any) -> LiveReport:
-    """A quick campaign on RabbitMQ; skips the test where there is none."""
-    if why := BROKERS["rabbitmq"].lacks():
-        missing(why)
+@pytest.fixture
+def rabbitmq(lent: Lent[RabbitMq], monkeypatch: pytest.MonkeyPatch) -> RabbitMq:
+    """That which is driven."""
+    broker = lent(RabbitMq)
+    driven_by(monkeypatch, broker)
+    return broker
+
+
+def driven(folder: Path) -> LiveReport:
+    """A quick campaign on RabbitMQ."""
     return live(
         "rabbitmq",
         folder=folder / "live",
@@ -41,10 +51,10 @@ def driven(folder: Path, **more: Any) -> LiveReport:
         consumptions=[Consumption.RECEIVE],
         faults=[Fault.CONSUMER_CRASH],
         limits=Limits(runs=1, seconds=10.0),
-        **more,
     )
 
 
+@pytest.mark.usefixtures("rabbitmq")
 def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
     report = driven(tmp_path)
     assert (report.verdict, report.counts()[Status.OK]) == (Verdict.VALID, 1), report.reports
@@ -71,6 +81,7 @@ def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
     assert "rabbitmq by amqp, aio_pika, proton, stomp; rabbitmq quorum by pika, amqp, aio_pika, proton, stomp." in made["README.md"]
 
 
+@pytest.mark.usefixtures("rabbitmq")
 def test_a_broker_whose_client_clears_the_flag_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     receive = LiveAdapter.receive
 
@@ -79,6 +90,7 @@ def test_a_broker_whose_client_clears_the_flag_is_found_out(tmp_path: Path, monk
         return None if found is None else dataclasses.replace(found, redelivered=False)
 
     monkeypatch.setattr(LiveAdapter, "receive", cleared)
+    monkeypatch.setattr(_campaign, "shrunk", lambda program, _: (program, 0))
     report = driven(tmp_path)
     assert report.verdict is Verdict.INVALID
     (cell,) = report.reports[0].of(Status.VIOLATION)
@@ -90,20 +102,21 @@ def test_a_broker_whose_client_clears_the_flag_is_found_out(tmp_path: Path, monk
 def test_programs_of_a_tour_are_led_by_the_fault_that_strikes_in_them() -> None:
     configuration = shipped().configure(None, {"profile": "rabbitmq", "consumption": "receive"})
     faults = [Fault.CONSUMER_CRASH, Fault.BROKER_KILL]
-    programs = led(tour(shipped(), configuration, faults=faults).programs)
+    programs = led(tour(shipped(), configuration, faults=faults, stages=STAGES[:1]).programs)
     assert set(programs) == {None, *faults}
     struck = [step for program in programs[Fault.BROKER_KILL] for step in program.steps if isinstance(step, Act)]
     assert {step.event for step in struck if step.during is Fault.BROKER_KILL} >= {"send"}
     assert all(rows for its in programs.values() for rows in its.values())
 
 
-@pytest.mark.parametrize("resends", [True, False])
-def test_an_application_does_not_send_again_what_its_library_does(*, resends: bool) -> None:
+def test_an_application_does_not_send_again_what_its_library_does() -> None:
     configuration = shipped().configure("qpid", {"resend_in_doubt": True})
-    programs = led(tour(shipped(), configuration, faults=[Fault.PRODUCER_LINK_LOSS]).programs, resends=resends).values()
-    acts = [step for its in programs for program in its for step in program.steps if isinstance(step, Act)]
-    assert any(each.during is Fault.PRODUCER_LINK_LOSS for each in acts)
-    assert ("resend" in {each.event for each in acts}) is not resends
+    found = tour(shipped(), configuration, faults=[Fault.PRODUCER_LINK_LOSS], stages=STAGES[:1])
+    for resends in (True, False):
+        programs = led(found.programs, resends=resends).values()
+        acts = [step for its in programs for program in its for step in program.steps if isinstance(step, Act)]
+        assert any(each.during is Fault.PRODUCER_LINK_LOSS for each in acts)
+        assert ("resend" in {each.event for each in acts}) is not resends
 
 
 @pytest.mark.parametrize(
@@ -114,13 +127,27 @@ def test_a_tour_has_what_the_client_can_bring_about_alone(
 ) -> None:
     without = undone(shipped(), outcomes, recovers=recovers, cancels=cancels)
     configuration = shipped().configure("rabbitmq", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE"})
-    programs = led(tour(shipped(), configuration, without=without).programs).values()
+    programs = led(tour(shipped(), configuration, without=without, stages=STAGES[:1]).programs).values()
     acts = {step.event for its in programs for program in its for step in program.steps if isinstance(step, Act)}
     assert "lease_expired" in without
     assert acts.isdisjoint(without)
     assert {event for event, outcome in SETTLES.items() if outcome in outcomes} == acts & SETTLES.keys()
     assert ("recover" in acts) is recovers
     assert ("consumer_cancel" in acts) is cancels
+
+
+@contextlib.contextmanager
+def adapting(broker: RabbitMq, kind: type[LiveAdapter], folder: Path) -> Iterator[tuple[LiveAdapter, Claimed, Mode]]:
+    """The broker with pika in one mode, which acknowledges each message by itself."""
+    (driver,) = (each for each in drivers("rabbitmq") if each.client == "pika")
+    if why := driver.lacks():
+        missing(why)
+    claims = claims_of(broker, driver, AckMode.INDIVIDUAL_ACKNOWLEDGE, Consumption.RECEIVE)
+    adapter = kind(broker, driver, claims, folder)
+    try:
+        yield adapter, claimed(claims, shipped()), next(claims.modes())
+    finally:
+        adapter.end()
 
 
 class _NeverEmpty(LiveAdapter):
@@ -133,44 +160,32 @@ class _NeverEmpty(LiveAdapter):
 
 
 @pytest.mark.parametrize(("settings", "kept"), [({"x-dead-letter-exchange": ""}, ["m1"]), ({}, [])])
-def test_the_dead_letters_of_a_run_are_its_own(settings: dict[str, str], kept: list[str], tmp_path: Path) -> None:
-    (driver,) = (each for each in drivers("rabbitmq") if each.client == "pika")
-    if why := driver.lacks():
-        missing(why)
+def test_the_dead_letters_of_a_run_are_its_own(
+    settings: dict[str, str], kept: list[str], rabbitmq: RabbitMq, tmp_path: Path
+) -> None:
     rejects = Program((Act("send", "m1"), Act("delivered_clear", "m1"), Act("settle_rejected", "m1")))
-    with running(BROKERS["rabbitmq"], settings) as broker:
-        claims = claims_of(broker, driver, AckMode.INDIVIDUAL_ACKNOWLEDGE, Consumption.RECEIVE)
-        known, (mode,) = claimed(claims, shipped()), claims.modes()
-        never, adapter = (kind(broker, driver, claims, tmp_path / kind.__name__) for kind in (_NeverEmpty, LiveAdapter))
-        try:
-            perform(never, known, mode, rejects, 0.2)
-            assert broker.depth(broker.dead_letters).ready == len(kept), "nobody has taken them"
-            for program, found in ((rejects, kept), (Program((Act("send", "m1"),)), [])):
-                performed = perform(adapter, known, mode, program, 0.2)
-                lines = performed.recorder.lines
-                assert performed.open is None
-                assert [line["message"] for line in lines if line["event"] == "dead_lettered"] == found
-                assert b'"dead_lettered":"moved"' in performed.recorder.history(known.configurations[mode], "")
-            assert broker.depth(broker.dead_letters).ready == 0
-        finally:
-            never.end()
-            adapter.end()
+    broker = copy.copy(rabbitmq)  # all that RabbitMQ is set to are arguments of the queues that are declared
+    broker.vendor_settings = MappingProxyType(settings)
+    broker.remove(broker.dead_letters)
+    broker.declare(broker.dead_letters)
+    with adapting(broker, _NeverEmpty, tmp_path / f"never-{len(kept)}") as (never, known, mode):
+        perform(never, known, mode, rejects, 0.2)
+        assert broker.depth(broker.dead_letters).ready == len(kept), "nobody has taken them"
+    with adapting(broker, LiveAdapter, tmp_path / f"led-{len(kept)}") as (adapter, known, mode):
+        for program, found in ((rejects, kept), (Program((Act("send", "m1"),)), [])):
+            performed = perform(adapter, known, mode, program, 0.2)
+            lines = performed.recorder.lines
+            assert performed.open is None
+            assert [line["message"] for line in lines if line["event"] == "dead_lettered"] == found
+            assert b'"dead_lettered":"moved"' in performed.recorder.history(known.configurations[mode], "")
+        assert broker.depth(broker.dead_letters).ready == 0
 
 
-def test_a_consumer_is_closed_and_its_session_goes_on(tmp_path: Path) -> None:
-    (driver,) = (each for each in drivers("rabbitmq") if each.client == "pika")
-    if why := driver.lacks():
-        missing(why)
+def test_a_consumer_is_closed_and_its_session_goes_on(rabbitmq: RabbitMq, tmp_path: Path) -> None:
     acts = [("send", "m1"), ("send", "m2"), ("delivered_clear", "m1"), ("consumer_cancel", "")]
     acts += [("delivered_flagged", "m2"), ("acknowledge", "m1"), ("acknowledge", "m2")]
-    with running(BROKERS["rabbitmq"]) as broker:
-        claims = claims_of(broker, driver, AckMode.INDIVIDUAL_ACKNOWLEDGE, Consumption.RECEIVE)
-        known, (mode,) = claimed(claims, shipped()), claims.modes()
-        adapter = LiveAdapter(broker, driver, claims, tmp_path / "clients")
-        try:
-            performed = perform(adapter, known, mode, Program(tuple(Act(*each) for each in acts)), 1.0)
-        finally:
-            adapter.end()
+    with adapting(rabbitmq, LiveAdapter, tmp_path / "clients") as (adapter, known, mode):
+        performed = perform(adapter, known, mode, Program(tuple(Act(*each) for each in acts)), 1.0)
     path, configuration = tmp_path / "history.jsonl", known.configurations[mode]
     path.write_bytes(performed.recorder.history(configuration, ""))
     given = [line["message"] for line in performed.recorder.lines if line["event"] == "delivered"]

@@ -9,9 +9,10 @@ import pytest
 
 from ackfsm.cli import main
 from ackfsm.driving.conform import Status
-from ackfsm.driving.live.brokers import BROKERS
+from ackfsm.driving.live.brokers import BROKERS, LiveBroker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.terms import AckMode, Consumption, InputError
+from model_tests.support.brokers import Lent, driven_by
 from model_tests.support.recorder.judged import judged
 from model_tests.support.tools import missing
 
@@ -19,10 +20,9 @@ _LOAD = ["rabbitmq", "--client", "pika", "--consumption", "receive", "--rate", "
 
 
 def test_clients_that_work_at_once_are_judged_by_their_own_histories(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, lent: Lent[LiveBroker], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if why := BROKERS["rabbitmq"].lacks():
-        missing(why)
+    driven_by(monkeypatch, lent(BROKERS["rabbitmq"]))
     words = [*_LOAD, "--ack-mode", "SESSION_TRANSACTED", "--fault", "consumer_crash", "--output", str(tmp_path / "l")]
     assert main(["live", *words, "--json"]) == 0
     (client,) = json.loads(capsys.readouterr().out)["clients"]

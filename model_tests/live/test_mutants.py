@@ -10,11 +10,12 @@ from typing import Final
 
 import pytest
 
-from ackfsm.driving.conform import Limits
+from ackfsm.driving.conform import Limits, _campaign
 from ackfsm.driving.live.brokers import BROKERS
 from ackfsm.driving.live.campaign import live
 from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, Verdict
+from model_tests.support.brokers import driven_by, running
 from model_tests.support.tools import missing
 from model_tests.support.whole import few
 
@@ -107,6 +108,8 @@ def test_a_broker_refutes_what_was_believed_of_it(
     if why := kind.lacks() or driver.lacks():
         missing(why)
 
+    kept = {name: value for name, value in believed.started.items() if name in kind.SETTINGS}
+
     def verdict(profile: Path | None, seconds: float) -> Verdict:
         return live(
             believed.broker,
@@ -121,11 +124,14 @@ def test_a_broker_refutes_what_was_believed_of_it(
             limits=Limits(runs=3, wait=0.3, seconds=seconds),
         ).verdict
 
-    with monkeypatch.context() as patched:
+    monkeypatch.setattr(_campaign, "shrunk", lambda program, _: (program, 0))
+    with running(kind, kept) as broker, monkeypatch.context() as patched:
+        driven_by(patched, broker)
         known = kind.settings
         hidden = {believed.setting} if believed.started else set()
         patched.setattr(
             kind, "settings", lambda *of: {key: value for key, value in known(*of).items() if key not in hidden}
         )
         assert verdict(believed.profile(tmp_path), 60) is Verdict.INVALID
-    assert verdict(None, 10) is not Verdict.INVALID
+        patched.setattr(kind, "settings", known)
+        assert verdict(None, 5) is not Verdict.INVALID

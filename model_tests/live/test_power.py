@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm.driving.live.faults.disk import losing_disk
 from ackfsm.driving.live.faults.power import Call, Kept, Kind, Names, Recording
 from ackfsm.engine.journal import FileJournal
 from ackfsm.terms import InputError
+from model_tests.support.live.losing_disk import losing_disk
 from model_tests.support.places import PROJECT
 from model_tests.support.tools import missing
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,18 +11,13 @@ from ackfsm.cli import main
 from ackfsm.driving.live.brokers import BROKERS, RUNNING, Address, LiveBroker
 from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.terms import HostError, InputError
-from model_tests.support.tools import missing
+from model_tests.support.brokers import Lent
 from model_tests.support.whole import before_a_release
 
 
-@pytest.fixture(scope="module", params=RUNNING)
-def started(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveBroker]:
-    """A broker with no queue but that of its dead letters."""
-    kind = BROKERS[request.param]
-    if why := kind.lacks():
-        missing(why)
-    with kind(tmp_path_factory.mktemp(kind.name) / "broker") as broker:
-        yield broker
+@pytest.fixture(params=RUNNING)
+def started(request: pytest.FixtureRequest, lent: Lent[LiveBroker]) -> LiveBroker:
+    return lent(BROKERS[request.param])
 
 
 def url(broker: LiveBroker, user: str = "guest:guest") -> str:

@@ -30,7 +30,7 @@ from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.faults import power
 from ackfsm.driving.live.faults.disk import small_disk
 from ackfsm.terms import AckMode, Fault, HostError, InputError, Verdict
-from model_tests.support.brokers import had, running
+from model_tests.support.brokers import Lent, had, running
 from model_tests.support.tools import missing
 from model_tests.support.whole import few
 
@@ -152,18 +152,18 @@ def test_a_broker_that_syncs_less_than_it_is_said_to_is_found_out(
     ],
 )
 def test_a_trouble_that_the_tables_have_no_word_for_is_judged_as_what_it_is(
-    nemesis: str, fault: Fault | None, tmp_path: Path
+    nemesis: str, fault: Fault | None, lent: Lent[ActiveMq], tmp_path: Path
 ) -> None:
-    with running(ActiveMq) as broker:
-        report, adapter = judged(broker, tmp_path / "clients", fault, {}, nemesis)
-        assert broker.depth("orders-clients-1").ready == 0
+    broker = lent(ActiveMq)
+    report, adapter = judged(broker, tmp_path / f"{nemesis}-{fault}", fault, {}, nemesis)
+    assert broker.depth(f"orders-{nemesis}-{fault}-1").ready == 0
     assert report.verdict is Verdict.VALID, report
     assert bool(adapter.paused) is (nemesis == "pause")
     assert report.cells[0].struck == (0 if fault is None else 2)
 
 
 def test_a_broker_that_loses_an_answered_message_to_a_broken_connection_is_found_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lent: Lent[ActiveMq], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call whose answer is held up is in doubt, and no more."""
     monkeypatch.setattr(_campaign, "shrunk", lambda program, _: (program, 0))
@@ -174,8 +174,7 @@ def test_a_broker_that_loses_an_answered_message_to_a_broken_connection_is_found
         return SendOutcome.CONFIRMED
 
     monkeypatch.setattr(LiveAdapter, "send", confirmed)
-    with running(ActiveMq) as broker:
-        report, _ = judged(broker, tmp_path / "clients", Fault.PRODUCER_LINK_LOSS, {}, "blackhole")
+    report, _ = judged(lent(ActiveMq), tmp_path / "loses", Fault.PRODUCER_LINK_LOSS, {}, "blackhole")
     assert report.verdict is Verdict.INVALID, report
 
 

@@ -9,7 +9,8 @@ import threading
 import pytest
 
 from model_tests.support.engine.calls import shared_wiring
-from model_tests.support.plugin_runs import Run, run
+from model_tests.support.plugin_runs import TWO, Run, run
+from model_tests.support.whole import in_turn
 
 __all__ = ["run", "shared_wiring"]
 
@@ -61,8 +62,7 @@ def test_who_gives_up_after_a_while_is_right(run: Run) -> None:
     ).assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("catching", ["except:", "except BaseException:"])
-@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(("nested", "catching"), in_turn([False, True], ["except:", "except BaseException:"], 1))
 def test_who_catches_everything_is_ended_all_the_same(run: Run, catching: str, nested: bool) -> None:  # noqa: FBT001 - a parameter of the test
     loop = f"""
 def loop(consumer):
@@ -161,8 +161,9 @@ def test_a_run_whose_end_the_test_catches_has_failed(run: Run) -> None:
         """
         def test(ackfsm):
             def application(connection):
+                consumer = connection.session("AUTO_ACKNOWLEDGE", consumption="receive").consumer("q")
                 while True:
-                    connection.session("AUTO_ACKNOWLEDGE", consumption="receive").consumer("q").poll()
+                    consumer.poll()
             try:
                 ackfsm.run(application)
             except BaseException:
@@ -238,10 +239,11 @@ def test_the_option_goes_for_tests_without_faults(run: Run) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("xdist") is None, reason="pytest-xdist is not installed")
-def test_a_worker_ends_it_too(run: Run) -> None:
-    result = run(_BUSY.replace("BODY", "pass"), "-n1")
-    result.assert_outcomes(failed=1, passed=1)
+def test_workers_share_the_tests_and_end_what_would_not_end(run: Run) -> None:
+    result = run(TWO.replace("def test(", "def test_two(") + _BUSY.replace("BODY", "pass"), "-n2")
+    result.assert_outcomes(failed=2, passed=2)
     result.stdout.fnmatch_lines(["*after 1 seconds of the clock, and is in stuck_here *"])
+    result.stdout.fnmatch_lines(["ackfsm: * fault points tried in 3 tests"])
 
 
 def test_beside_the_main_thread_it_is_ended_too(run: Run) -> None:
@@ -334,9 +336,10 @@ def test_the_end_of_one_run_does_not_come_again_in_another(run: Run) -> None:
         kept = []
         def test_ends(ackfsm):
             def application(connection):
+                consumer = connection.session("AUTO_ACKNOWLEDGE", consumption="receive").consumer("q")
                 try:
                     while True:
-                        connection.session("AUTO_ACKNOWLEDGE", consumption="receive").consumer("q").poll()
+                        consumer.poll()
                 except BaseException as error:
                     kept.append(error)
             with pytest.raises(BaseException, match="waits for ever"):

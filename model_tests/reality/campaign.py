@@ -27,9 +27,8 @@ from ackfsm.driving.live.faults.relay import relay
 from ackfsm.driving.live.java import jars
 from model_tests.reality import pika_client
 from model_tests.reality.bench import Bench, Measure, parameters, port_of
-from model_tests.reality.jms_client import jms_client
+from model_tests.reality.jms_client import OPTIONS, jms_client
 from model_tests.reality.points import SIDES, Side, points
-from model_tests.reality.processes import OPTIONS
 from model_tests.reality.runs import MEASURED, rounded, written
 from model_tests.support.brokers import had, running
 

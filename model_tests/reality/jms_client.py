@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from model_tests.reality.processes import Jvm, jvm
+from ackfsm.driving.live.clients import jms
+from ackfsm.driving.live.clients.client import Client, ClientError
+from ackfsm.driving.live.java import compiled
 from model_tests.reality.runs import Outcome, Run
 
-__all__ = ["JmsClient", "jms_client"]
+__all__ = ["OPTIONS", "JmsClient", "jms_client"]
+
+OPTIONS: Final = ("-Xms768m", "-Xmx768m", "-XX:MaxDirectMemorySize=256m", "-XX:TieredStopAtLevel=1")
+"""Of every JVM.  The first compiler alone, since what the second does in the background would be measured too."""
 
 _MODES: Final = {
     "SESSION_TRANSACTED": 0,
@@ -26,8 +30,8 @@ _MODES: Final = {
 class JmsClient:
     """A JVM that does runs."""
 
-    def __init__(self, process: Jvm) -> None:
-        self._process = process
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     def measure(self, run: Run, port: int) -> Outcome:
         """Do ``run`` on the broker that listens at ``port``."""
@@ -39,16 +43,15 @@ class JmsClient:
             "window": run.window,
             "batch": run.batch,
             "ack_mode": _MODES[run.ack_mode],
-            "persistent": str(run.persistent).lower(),
+            "persistent": run.persistent,
             "warm_up": run.warm_up,
             "seconds": run.seconds,
             "messages": run.messages,
         }
-        answer = self._process.ask(" ".join(f"{name}={value}" for name, value in words.items()))
-        found: dict[str, Any] = json.loads(answer)
-        if "error" in found:
-            raise RuntimeError(f"{run}: {found['error']}")
-        return Outcome(**found)
+        try:
+            return Outcome(**self._client.ask("run", **words).result())
+        except ClientError as error:
+            raise RuntimeError(f"{run}: {error}") from error
 
 
 def _url(run: Run, port: int) -> str:
@@ -76,6 +79,9 @@ def _url(run: Run, port: int) -> str:
 @contextlib.contextmanager
 def jms_client(jars: Path, folder: Path) -> Iterator[JmsClient]:
     """A client as long as it is needed."""
-    source = Path(__file__).parent / "java" / "JmsDriver.java"
-    with jvm(jars, folder, source) as process:
-        yield JmsClient(process)
+    sources = [Path(jms.__file__).parent / "java" / "Json.java", Path(__file__).parent / "java" / "JmsDriver.java"]
+    logging = folder / "log4j2.properties"
+    logging.write_text("rootLogger.level = off\n", encoding="utf-8")
+    options = [*OPTIONS, f"-Dlog4j2.configurationFile={logging.as_uri()}", "-cp", compiled(sources, f"{jars}/*")]
+    with Client("jms", ["java", *options, "JmsDriver"], folder / "JmsDriver.log") as client:
+        yield JmsClient(client)

@@ -26,7 +26,7 @@ from ackfsm.recorder import aio_pika as recorded_aio_pika
 from ackfsm.recorder import pika as recorded_pika
 from ackfsm.recorder import proton as recorded_proton
 from ackfsm.recorder import stomp as recorded_stomp
-from model_tests.support.brokers import running
+from model_tests.support.brokers import Lent
 from model_tests.support.commands import ended
 from model_tests.support.places import PROJECT
 from model_tests.support.recorder.judged import events, judged, shape
@@ -42,13 +42,12 @@ from model_tests.support.recorder.small_runs import (
 )
 
 
-@pytest.fixture(scope="session")
-def broker() -> Iterator[RabbitMq]:
+@pytest.fixture(scope="module")
+def broker(lent: Lent[RabbitMq]) -> RabbitMq:
     """One for all tests; each has a queue of its own."""
-    with running(RabbitMq) as started:
-        for client in ("pika", "aio_pika", "aiormq", "stomp.py"):
-            logging.getLogger(client).setLevel(logging.CRITICAL)
-        yield started
+    for client in ("pika", "aio_pika", "aiormq", "stomp.py"):
+        logging.getLogger(client).setLevel(logging.CRITICAL)
+    return lent(RabbitMq)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,6 +46,13 @@ def _network(profile: str, *, messages: int = 1) -> Network:
     return compose(SPEC, configuration, Bounds(messages=messages, faults=frozenset(Fault), max_faults=1))
 
 
+@functools.cache
+def _of_two() -> tuple[Network, Exploration]:
+    """A network of two messages, and what one process finds."""
+    network = _network("jms", messages=2)
+    return network, explore.explore(network)
+
+
 def _same(network: Network, found: Exploration, local: Exploration) -> None:
     """The same counts, and witnesses that can happen and are as short."""
     assert (found.states, found.transitions, found.depth) == (local.states, local.transitions, local.depth)
@@ -61,8 +69,7 @@ def test_small_levels_are_searched_as_in_one_process(profile: str, spark_session
 
 def test_spark_finds_what_one_process_finds(spark_session: SparkSession, tmp_path: Path) -> None:
     """The three largest levels go through Spark, the others do not; each sees what the other found."""
-    network = _network("jms", messages=2)
-    local = explore.explore(network)
+    network, local = _of_two()
     found = spark.explore(network, session=spark_session, checkpoint=tmp_path, small=LARGE)
     _same(network, found, local)
     assert (tmp_path / "level=00027" / "bucket=3").exists(), "divided by Spark"
@@ -104,7 +111,7 @@ def _losing(words: int, folder: Path, levels: int) -> Callable[[Batches], Batche
 
 
 def test_a_limit_leaves_the_search_incomplete(spark_session: SparkSession) -> None:
-    network = _network("jms", messages=2)
+    network, _ = _of_two()
     found = spark.explore(network, session=spark_session, max_states=5_000)
     assert (found.complete, found.stopped_by) == (False, "max_states")
     assert 5_000 < found.states < 10_000
@@ -131,12 +138,20 @@ def _interrupted(network: Network, session: SparkSession, folder: Path, level: i
             spark.explore(network, session=session, checkpoint=folder)
 
 
+@pytest.fixture(scope="module")
+def interrupted(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoint of a search that ended on its way to level 20."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    with pytest.MonkeyPatch.context() as patch:
+        _interrupted(_of_two()[0], spark_session, folder, 20, patch)
+    return folder
+
+
 def test_an_interrupted_search_goes_on_where_it_was(
-    spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark_session: SparkSession, tmp_path: Path, interrupted: Path
 ) -> None:
-    network = _network("jms", messages=2)
-    local = explore.explore(network)
-    _interrupted(network, spark_session, tmp_path, 20, monkeypatch)
+    network, local = _of_two()
+    shutil.copytree(interrupted, tmp_path, dirs_exist_ok=True)
     told: list[tuple[int, int]] = []
     expanded: list[int] = []
     found = spark.explore(
@@ -171,10 +186,9 @@ def test_a_folder_with_other_files_is_refused(spark_session: SparkSession, tmp_p
 
 @pytest.mark.parametrize("damage", ["a file is gone", "a bit is flipped", "the manifest is torn", "its format is new"])
 def test_a_damaged_checkpoint_is_refused(
-    damage: str, spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    damage: str, spark_session: SparkSession, tmp_path: Path, interrupted: Path
 ) -> None:
-    network = _network("jms", messages=2)
-    _interrupted(network, spark_session, tmp_path, 20, monkeypatch)
+    shutil.copytree(interrupted, tmp_path, dirs_exist_ok=True)
     file, manifest = tmp_path / "level=00015" / "bucket=-2" / "part.parquet", tmp_path / "manifest.json"
     match damage:
         case "a file is gone":
@@ -188,13 +202,13 @@ def test_a_damaged_checkpoint_is_refused(
         case _:
             manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'), encoding="utf-8")
     with pytest.raises(InputError, match=r"delete the folder and begin anew|format 2 is not 1; name another folder"):
-        spark.explore(network, session=spark_session, checkpoint=tmp_path)
+        spark.explore(_of_two()[0], session=spark_session, checkpoint=tmp_path)
 
 
 def test_damage_that_a_worker_sees_is_told_as_its_own(
     spark_session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network = _network("jms", messages=2)
+    network, _ = _of_two()
     _interrupted(network, spark_session, tmp_path, 28, monkeypatch)
     file = tmp_path / "level=00020" / "bucket=-2" / "part.parquet"
     data = bytearray(file.read_bytes())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -19,6 +18,7 @@ from ackfsm import spark
 from ackfsm.spark import _batches, _monitor, _tables
 from ackfsm.terms import InputError
 from model_tests.support.tables import shipped
+from model_tests.support.verify.notation import write
 from model_tests.verify.test_fold_chunks import ordinary
 
 pytestmark = pytest.mark.spark
@@ -43,7 +43,7 @@ class Watched:
     def add(self, events: Sequence[Mapping[str, Any]], name: str) -> None:
         """Another file of events, later than those before, for Spark takes the oldest first."""
         file = self.lines / f"{name}.jsonl"
-        file.write_text("".join(f"{json.dumps(each)}\n" for each in events))
+        write(events, file)
         os.utime(file, (1_000_000 + int(name),) * 2)
 
     def run(self, **more: Any) -> None:

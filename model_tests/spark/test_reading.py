@@ -116,20 +116,11 @@ def test_damaged_files_are_refused_also_where_spark_is_set_to_pass_over_them(
         session.conf.unset("spark.sql.files.ignoreCorruptFiles")
 
 
-def _folder_with(name: str) -> Callable[[Path], Path]:
-    def make(folder: Path) -> Path:
-        (folder / "a.jsonl").write_bytes(VALID.read_bytes())
-        (folder / name).write_bytes(VALID.read_bytes())
-        return folder
-
-    return make
-
-
-@pytest.mark.parametrize("name", ["_b.jsonl", ".b.jsonl", "b.parquet", "b.csv", "b.JSONL"])
 def test_a_folder_that_holds_more_than_parts_is_refused_in_the_same_words(
-    name: str, tmp_path: Path, session: SparkSession
+    tmp_path: Path, session: SparkSession
 ) -> None:
-    _folder_with(name)(tmp_path)
+    for name in ("a.jsonl", "_b.jsonl"):
+        (tmp_path / name).write_bytes(VALID.read_bytes())
     with pytest.raises(InputError) as local:
         verify.read(tmp_path)
     with pytest.raises(InputError) as found:

@@ -119,7 +119,7 @@ _FREE = all_names(shipped()) - needed_names() - reserved_words(shipped())
 
 
 @pytest.mark.parametrize(
-    "name", few(["commit_returned", "consumer_crash", "sync_record", "transacted", "set_aside"], 2)
+    "name", few(["commit_returned", "consumer_crash", "sync_record", "transacted", "set_aside"], 1)
 )
 def test_tables_that_rename_a_needed_name_everywhere_are_not_read(name: str, tmp_path: Path) -> None:
     folder = renamed_copy(tmp_path, {name})
@@ -144,7 +144,7 @@ def _verified(specification: Specification) -> Iterator[object]:
         assert read.header is not None
         found = verify.examine(read, specification, specification.configure(None, read.header.config))
         yield verify.verdict(found, specification), found.explanation
-    for history in few([*named_histories().values()], 6):
+    for history in few([*named_histories().values()], 3):
         with tempfile.TemporaryDirectory() as folder:
             read = verify.read(history.write(Path(folder)))
         found = verify.examine(read, specification, history.configuration(specification))

@@ -110,11 +110,11 @@ def test_alike_configurations_behave_alike_and_only_they_are() -> None:
         drawn = draw.sample(plan.configurations, 40 if WHOLE else 16)
         for key, configuration in zip(network_keys(shipped(), drawn, ANY), drawn, strict=True):
             groups.setdefault(key, []).append(configuration)
-        for group in groups.values():
+        for group in (group for group in groups.values() if len(group) > 1):
             answers = [explore.check(shipped(), one, ANY, max_states=200_000) for one in group[:3]]  # type: ignore[arg-type]
             ways = [{name: len(one.steps) for name, one in answer.findings.items()} for answer in answers]
             assert ways.count(ways[0]) == len(ways), group
-            shared += len(ways) > 1
+            shared += 1
     assert shared > 1
 
 

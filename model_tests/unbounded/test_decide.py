@@ -87,11 +87,6 @@ def test_what_a_second_sending_mends_is_not_taken_for_what_was_asked() -> None:
     assert not is_performed(network, loss)
 
 
-def test_an_order_takes_what_relates_messages() -> None:
-    (reorder,) = decided("jms", {}, "reorder").findings.values()
-    assert (reorder.reachable, reorder.level) == (False, Level.RELATED)
-
-
 @pytest.mark.parametrize(("max_states", "least"), [(None, 2), (20, 1)])
 def test_one_message_is_proved_of_only_where_its_search_was_stopped(
     monkeypatch: pytest.MonkeyPatch, max_states: int | None, least: int

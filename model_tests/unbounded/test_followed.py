@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 
-import numpy as np
 import pytest
 
 from ackfsm.checking import explore
@@ -16,11 +15,11 @@ from ackfsm.checking.unbounded._families import Family
 from ackfsm.checking.unbounded._followed import can_be_followed, followed
 from ackfsm.checking.unbounded._steps import Spaces
 from ackfsm.checking.unbounded._tables import Role, Table
-from ackfsm.checking.unbounded._views import Views, pack_views
+from ackfsm.checking.unbounded._views import Views
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Configuration, Fault
 from model_tests import mutants
-from model_tests.support.checker.projected import Projection, random_run
+from model_tests.support.checker.projected import Projection, has_view, number_in, random_run
 from model_tests.support.tables import shipped
 from model_tests.support.whole import WHOLE, few
 
@@ -146,10 +145,7 @@ class _Follows:
         return self._system.machines[-1].columns[role, part][0][following]
 
     def _has(self, state: tuple[str, ...], message: int, ghosts: dict[int, int], following: int) -> bool:
-        machines = self._views.spaces.machines.number((*self._projection.machines(state), following))
+        spaces = self._views.spaces
+        machines = number_in(spaces.machines, (*self._projection.machines(state), following))
         local = (*self._projection.message(state, message, ghosts), self._place(message))
-        number = self._views.spaces.message.number(local)
-        if machines is None or number is None:
-            return False
-        packed = pack_views(np.array([machines], np.int64), [np.array([number], np.int64)])
-        return bool(self._views.index(packed)[0] >= 0)
+        return has_view(self._views, machines, [number_in(spaces.message, local)])

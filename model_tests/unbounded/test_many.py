@@ -76,15 +76,6 @@ def test_a_run_that_takes_earlier_for_later_is_another_one(monkeypatch: pytest.M
     assert any(_differences("up to", seed) for seed in range(10))
 
 
-def test_what_fills_a_prefetch_of_500_happens_with_501_messages() -> None:
-    bounds = Bounds(faults=THROWS)
-    found = decide(shipped(), shipped().configure("qpid", SWALLOWS), bounds, only=["loss"])
-    (loss,) = found.findings.values()
-    assert (loss.reachable, loss.messages, len(loss.steps)) == (True, 501, 500 * 10 + 6)
-    assert loss.filled is not None
-    assert (loss.filled.tried, loss.filled.times, len(loss.filled.few)) == ((("prefetch", 1),), 500, 16)
-
-
 def test_what_fills_a_prefetch_is_found_where_the_search_of_two_messages_does_not_end() -> None:
     """What happens with the bound as it is set is performed, so that nothing depends on what that search has missed."""
     bounds = Bounds(faults=THROWS)
@@ -97,11 +88,15 @@ def test_what_fills_a_prefetch_is_found_where_the_search_of_two_messages_does_no
     assert beside == (), "a check of few messages does not say of a bound what may happen without it"
 
 
-def test_a_certificate_leaves_out_what_takes_501_messages() -> None:
+def test_what_fills_a_prefetch_of_500_happens_with_501_messages_and_a_certificate_leaves_it_out() -> None:
     """Its verifier composes a network for each way; those with a smaller bound are of another configuration."""
     asked = ["loss", "phantom", "stuck"]
     configuration = shipped().configure("qpid", SWALLOWS)
     found = decide(shipped(), configuration, Bounds(faults=THROWS), only=asked, keep_invariants=True)
+    loss = found.findings[Anomaly.LOSS]
+    assert (loss.reachable, loss.messages, len(loss.steps)) == (True, 501, 500 * 10 + 6)
+    assert loss.filled is not None
+    assert (loss.filled.tried, loss.filled.times, len(loss.filled.few)) == ((("prefetch", 1),), 500, 16)
     made = found.certificate(shipped())
     assert (made.proved, [way.anomaly for way in made.ways]) == (("phantom",), ["stuck"])
     assert made.not_covered == {"loss": "its run is of 501 messages, which a certificate does not perform"}

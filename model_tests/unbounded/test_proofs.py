@@ -10,12 +10,11 @@ import pytest
 from ackfsm.checking.explore import SearchOptions, explore
 from ackfsm.checking.network import Bounds, compose, observers_of
 from ackfsm.checking.unbounded import Level, Proof, Verdict, _prove, prove
-from ackfsm.checking.unbounded._causes import Causes, caused_states
+from ackfsm.checking.unbounded._causes import Causes
 from ackfsm.checking.unbounded._columns import System
 from ackfsm.checking.unbounded._examined import Related
 from ackfsm.checking.unbounded._localize import Kept
 from ackfsm.checking.unbounded._related import RelatedRest, relating
-from ackfsm.checking.unbounded._tables import Role, Table
 from ackfsm.checking.unbounded._words import Letter
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, Fault, InputError
@@ -120,8 +119,8 @@ def test_a_message_does_not_wait_for_nobody(monkeypatch: pytest.MonkeyPatch) -> 
 _CASES_OF_ALL_FAULTS: list[tuple[str, dict[str, object]]] = [
     ("jms", {"ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "consumption": "listener"}),
     ("activemq", {"consumption": "listener"}),
-    ("qpid", {"consumption": "receive"}),
 ]
+"""That of qpid, which is received, is proved and verified in ``model_tests/certificates/test_independence.py``."""
 
 
 @pytest.mark.parametrize(("profile", "settings"), _CASES_OF_ALL_FAULTS)
@@ -249,17 +248,6 @@ def test_all_of_a_transaction_or_none_of_it_takes_effect_and_its_commit_returns(
     configuration = shipped().configure("jms", {"ack_mode": "SESSION_TRANSACTED"})
     proof = prove(shipped(), configuration, asked, faults=_LINK, levels=[Level.RELATED, Level.FOLLOWED])
     assert _proved(proof) == set(asked)
-
-
-def test_only_events_of_others_lead_into_states_that_have_a_cause() -> None:
-    own, other = (Role.OWN, 0), (Role.EARLIER, 0)
-    table = Table("waits", ("free", "asked", "waits", "late"), 0, {own: ((0, 2, 3, 3),), other: ((1, 1, 2, 3),)})
-    assert caused_states(table, 1) == frozenset({1})
-    assert caused_states(table, 2) == frozenset({1, 2})
-    assert caused_states(table, 3) == frozenset({1, 2, 3})
-    changed = Table("waits", table.states, 0, {**table.columns, (Role.SYSTEM, 1): ((2, 1, 2, 3),)})
-    assert caused_states(changed, 2) is None
-    assert caused_states(changed, 1) == frozenset({1})
 
 
 def test_what_hits_a_limit_is_undecided() -> None:

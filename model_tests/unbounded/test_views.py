@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping
 
 import numpy as np
@@ -37,6 +38,7 @@ _CASES: Mapping[str, tuple[str, dict[str, object]]] = {
 }
 
 
+@functools.cache
 def _views(
     name: str, level: Level, *, faults: frozenset[Fault] = _FEW, family: Family = _ENDLESS, third: bool = True
 ) -> Views:
@@ -64,10 +66,10 @@ def _missing(  # noqa: PLR0913 - what is run, and how far
     return found
 
 
-@pytest.mark.parametrize("level", [Level.CHAOS, Level.LOCAL])
 @pytest.mark.parametrize("name", _CASES)
-def test_runs_of_six_messages_are_within_the_views_of_one(name: str, level: Level) -> None:
-    views = _views(name, level)
+def test_runs_of_six_messages_are_within_the_views_of_one(name: str) -> None:
+    """Those of chaos; local ones have all that views have which ask a relation made of them."""
+    views = _views(name, Level.CHAOS)
     assert not views.broken, "else the views are made again without them"
     assert not _missing(name, views, 6)
 

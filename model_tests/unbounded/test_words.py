@@ -1,4 +1,4 @@
-"""Does the search for messages at rest find a word exactly where one exists?"""
+"""Do the two searches for messages at rest, of the proof and of its verifier, find a word exactly where one exists?"""
 
 from __future__ import annotations
 
@@ -6,10 +6,29 @@ import itertools
 import random
 from collections.abc import Sequence
 
-from ackfsm.checking.unbounded._words import Letter, word_exists
+from ackfsm.checking.certificates import _words as checked
+from ackfsm.checking.unbounded import _words
+from ackfsm.checking.unbounded._words import Letter
 
 Apart = Sequence[Sequence[bool]]
 """For each kind, which kinds a later letter is never of."""
+
+_SYSTEM = 2
+"""So many events of the system, as bits, letters have here."""
+
+
+def word_exists(left: Sequence[Letter], marked: Letter, right: Sequence[Letter], *, system: int, counted: int) -> bool:
+    """What both of them say."""
+    found = _words.word_exists(left, marked, right, system=system, counted=counted)
+    before, behind = [*map(_checked, left)], [*map(_checked, right)]
+    assert checked.can_rest(before, _checked(marked), behind, system | counted << _SYSTEM) == found
+    return found
+
+
+def _checked(letter: Letter) -> checked.Letter:
+    """The letter as the verifier has it."""
+    gives = letter.system | letter.counted << _SYSTEM
+    return checked.Letter(letter.needs, letter.later, letter.earlier, gives, *letter[5:])
 
 
 def _is_at_rest(word: Sequence[Letter], system: int, counted: int) -> bool:

@@ -5,7 +5,6 @@ Three messages; ActiveMQ Artemis 2.56.0 and ActiveMQ Classic 5.18.6.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ import pytest
 
 from ackfsm.cli import main
 from ackfsm.terms import Verdict
+from model_tests.support.verify.notation import write
+from model_tests.support.whole import in_turn
 
 Line = dict[str, Any]
 CLIENT, INDIVIDUAL, TRANSACTED = "CLIENT_ACKNOWLEDGE", "INDIVIDUAL_ACKNOWLEDGE", "SESSION_TRANSACTED"
@@ -37,7 +38,7 @@ def judged(folder: Path, profile: str, mode: str, lines: Iterable[Line], **setti
     end = [line("close"), {"process": "n", "event": "drained", "queue": "q"}]
     rows = [{"t": number * 10**9, **row} for number, row in enumerate([*sends, *lines, *end], start=1)]
     file = folder / "run.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in [head, *rows]), encoding="utf-8")
+    write([head, *rows], file)
     return VERDICTS[main(["verify", "--json", str(file)])]
 
 
@@ -136,6 +137,7 @@ def test_what_receive_returned_and_nobody_acknowledged_is_not_gone(profile: str,
     assert judged(tmp_path, profile, INDIVIDUAL, run, consumption="receive") == Verdict.INVALID
 
 
+PROFILES = ("jms", "artemis", "activemq", "qpid-jms", "qpid", "ems")
 ENDED = [
     (["commit", "committed"], {}, "valid"),
     (["commit", "committed"], {"m1": 2}, "invalid"),
@@ -144,12 +146,12 @@ ENDED = [
 ]
 
 
-@pytest.mark.parametrize("profile", ["jms", "artemis", "activemq", "qpid-jms", "qpid", "ems"])
-@pytest.mark.parametrize(("end", "counts", "verdict"), ENDED)
+@pytest.mark.parametrize(("profile", "ended"), in_turn(PROFILES, ENDED, 3))
 def test_the_application_ends_the_transaction_in_which_its_listener_threw(
-    profile: str, end: list[str], counts: dict[str, int], verdict: str, tmp_path: Path
+    profile: str, ended: tuple[list[str], dict[str, int], str], tmp_path: Path
 ) -> None:
     """A commit takes along the message on which the listener threw; a rollback gives back all."""
+    end, counts, verdict = ended
     run = [line("begin"), delivered("m1"), line("failed", "m1"), *first_seen("m2", "m3"), *map(line, end)]
     after = [line("begin"), *(row for message, count in counts.items() for row in used_again(message, count))]
     after += [line("commit"), line("committed")]

@@ -50,6 +50,9 @@ def _changed(change: Callable[[dict[str, Any]], object]) -> Callable[[str], str]
 FORGED: dict[str, Callable[[str], str]] = {
     "an anomaly alone": lambda _: '{"loss": true}',
     "nothing": lambda _: "{}",
+    "an empty file": lambda _: "",
+    "a torn one": lambda text: text[: len(text) // 2],
+    "null": lambda _: "null",
     "no file of ours": lambda _: '{"question": 1, "answer": 2, "check": 3}',
     "lists": lambda _: '{"question": [], "answer": [], "check": []}',
     "an answer that was changed": lambda text: text.replace('"loss": {"answer": false', '"loss": {"answer": true'),

@@ -21,7 +21,7 @@ from ackfsm.verify import Findings, judge
 from ackfsm.verify.words import span
 from model_tests.support.tables import shipped
 from model_tests.support.verify.counting import as_counted
-from model_tests.support.verify.notation import events_of
+from model_tests.support.verify.notation import events_of, write
 
 SPEC = shipped()
 US = 1_000
@@ -42,8 +42,7 @@ def timed(text: str) -> list[dict[str, Any]]:
 def _file(tmp_path: Path, text: str, config: Mapping[str, object] | None = None) -> Path:
     header = {"ackfsm_history": 1, "config": {"profile": "jms", **(config or {})}}
     file = tmp_path / "h.jsonl"
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in [header, *timed(text)]), encoding="utf-8")
-    return file
+    return write([header, *timed(text)], file)
 
 
 def _examined(file: Path, skew: int | None = 0) -> Findings:
@@ -225,7 +224,7 @@ def test_times_near_the_greatest_number_can_be_shifted(tmp_path: Path) -> None:
         {"t": 2**63 - 1, "process": "c", "event": "delivered", "message": "m2", "redelivered": False},
     ]
     file = tmp_path / "h.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    write(rows, file)
     found = verify.examine(verify.read(file), SPEC, SPEC.configure(), skew=10**18)
     assert dict(found.offsets) == {"c": 1}
     assert found.anomalies[Anomaly.PHANTOM].count == 0

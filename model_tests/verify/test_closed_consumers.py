@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 
 from ackfsm.cli import main
+from model_tests.support.verify.notation import write
 
 VALID, INVALID = 0, 1
 RABBITMQ = {"profile": "rabbitmq", "ack_mode": "INDIVIDUAL_ACKNOWLEDGE"}
@@ -34,7 +34,7 @@ def judged(folder: Path, config: Mapping[str, str], *lines: tuple[str, ...]) -> 
             row["scope"] = "message"
         rows.append(row)
     file = folder / "closed.jsonl"
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    write(rows, file)
     return main(["verify", "--json", str(file)])
 
 

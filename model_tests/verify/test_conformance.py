@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from ackfsm import tables, verify
 from ackfsm.terms import Anomaly, Verdict
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.verify.named_histories import NamedHistory, named_histories
+from model_tests.support.verify.notation import write
 
 SPEC = shipped()
 NAMED = named_histories()
@@ -131,6 +131,6 @@ def test_a_send_that_nobody_answers_has_no_answer_where_transactions_consume(
     ]
     file = tmp_path / "history.jsonl"
     lines = [{"ackfsm_history": 1, "config": config}, *({"t": t, **line} for t, line in enumerate(told, start=1))]
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    write(lines, file)
     found = verify.examine(verify.read(file), SPEC, SPEC.configure("qpid", config), tells_processed=True)
     assert verify.verdict(found, SPEC).verdict is expected

@@ -337,12 +337,9 @@ def _found(anomaly: Anomaly, text: str, file: Path) -> Finding:
 
 @pytest.mark.parametrize(("anomaly", "text", "expected"), CASES.values(), ids=CASES)
 def test_a_case_is_counted(anomaly: Anomaly, text: str, expected: set[str] | None, tmp_path: Path) -> None:
+    """So the labeller of these tests counts it, too."""
     finding = _found(anomaly, text, tmp_path / "history.jsonl")
     assert (None if finding.count is None else set(finding.examples)) == expected
-
-
-@pytest.mark.parametrize(("anomaly", "text", "expected"), CASES.values(), ids=CASES)
-def test_the_labeller_of_these_tests_counts_it_too(anomaly: Anomaly, text: str, expected: set[str] | None) -> None:
     labels = label(events_of(text), send_mode="asynchronous", publish_window=WINDOW)
     assert labels.anomalies[anomaly.value] == expected
 

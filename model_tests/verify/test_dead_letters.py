@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from ackfsm.terms import AttemptsExhausted, Verdict
 from ackfsm.verify import Header
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
+from model_tests.support.verify.notation import write
 
 RECORDED = sorted(DATA.glob("dead_letters/*.jsonl"))
 IS = {"kept": AttemptsExhausted.DEAD_LETTER, "destroyed": AttemptsExhausted.DESTROY}
@@ -61,7 +61,7 @@ def test_of_two_messages_at_their_limit_all_are_found_or_none(
         named = {"message": message} if message else {}
         lines.append({"t": number * 10**9, "process": process, "event": event, "queue": "q", **named, **more})
     path = tmp_path / "history.jsonl"
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write(lines, path)
     right = {"kept": ("m1", "m2"), "destroyed": ()}
     assert {end: _verdict(path, exhausted) for end, exhausted in IS.items()} == {
         end: Verdict.VALID if found == those else Verdict.INVALID for end, those in right.items()

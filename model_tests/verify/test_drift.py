@@ -20,6 +20,7 @@ from ackfsm.history.drift import FAR, FASTEST, Hulls, hulls_of, lines_of, united
 from ackfsm.terms import Anomaly
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
+from model_tests.support.verify.notation import write
 from model_tests.verify.test_fold_chunks import folded, whole
 
 SPEC = shipped()
@@ -81,8 +82,7 @@ def _drifted(
 def _file(tmp_path: Path, events: Sequence[dict[str, Any]]) -> Path:
     file = tmp_path / "h.jsonl"
     header = {"ackfsm_history": 1, "config": {"profile": "jms"}}
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in (header, *events)), encoding="utf-8")
-    return file
+    return write((header, *events), file)
 
 
 DRIFTS: dict[str, tuple[dict[str, float], dict[str, int]]] = {

@@ -35,7 +35,7 @@ from model_tests.support.verify.large_history import CONFIG, Planted, write_parq
 from model_tests.support.verify.random_histories import Event, histories, shuffled
 from model_tests.support.verify.repeated_history import FOUND, MESSAGES, write_repeated
 from model_tests.support.verify.traffic import traffic
-from model_tests.support.whole import WHOLE
+from model_tests.support.whole import WHOLE, in_turn
 
 SPEC = shipped()
 
@@ -461,8 +461,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("which", BAD)
-@pytest.mark.parametrize("form", ["jsonl", "parquet", "folder"])
+@pytest.mark.parametrize(("form", "which"), in_turn(["jsonl", "parquet", "folder"], list(BAD), 2))
 def test_a_file_in_chunks_has_the_findings_of_the_file(
     which: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -523,8 +522,7 @@ VICTIMS = {
 }
 
 
-@pytest.mark.parametrize("named", VICTIMS)
-@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+@pytest.mark.parametrize(("form", "named"), in_turn(["jsonl", "parquet"], list(VICTIMS), 1))
 def test_a_fault_that_names_its_victim_is_folded(
     named: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -641,17 +639,17 @@ def test_a_recorded_run_that_is_repeated_has_each_time_what_it_has_once(tmp_path
     assert {k.value: v.found for k, v in found.anomalies.items() if v.found} == {k: 3 * v for k, v in FOUND.items()}
 
 
-def _late_processed(number: int, messages: int = 400) -> list[Event]:
-    """``m<number>`` is processed after the next message was delivered to the same consumer: plain by itself."""
+def _late_processed(*numbers: int) -> list[Event]:
+    """Each ``m<number>`` is processed after the next message was delivered to the same consumer: plain by itself."""
+    late = {f"m{number}" for number in numbers}
     events = [
-        {**each, "t": each["t"] + 12 * (each.get("message") == f"m{number}" and each["event"] == "processed")}
-        for each in ordinary(messages)
+        {**each, "t": each["t"] + 12 * (each["message"] in late and each["event"] == "processed")}
+        for each in ordinary(400)
     ]
     return sorted([*events, {"t": 99_999, "process": "c", "event": "drained"}], key=lambda each: int(each["t"]))
 
 
-@pytest.mark.parametrize("cuts", [[], [800], [400, 801, 1_203]])
-@pytest.mark.parametrize("number", [0, 100, 200, 201, 398])
+@pytest.mark.parametrize(("cuts", "number"), in_turn([[], [800], [400, 801, 1_203]], [0, 100, 200, 201, 398], 2))
 def test_two_plain_lives_that_are_no_run_together_are_found(number: int, cuts: list[int]) -> None:
     """The consumer has one thread, and was handed the next message while it was busy with this one."""
     events = _late_processed(number)
@@ -661,3 +659,14 @@ def test_two_plain_lives_that_are_no_run_together_are_found(number: int, cuts: l
     assert found.explanation.pairs is not None
     assert [each.message for each in found.explanation.pairs.examples] == [f"m{number + 1}"]
     assert fold.left > 350
+
+
+def test_of_many_pairs_that_are_no_run_together_all_are_found() -> None:
+    """One of them stands for all until it is seen to be none."""
+    events = _late_processed(*range(10, 390, 20))
+    found, fold = folded(events, [800], configuration_of("jms"), 0)
+    assert comparable(found) == comparable(whole(events, configuration_of("jms"), 0))
+    assert found.explanation is not None
+    assert found.explanation.pairs is not None
+    assert found.explanation.pairs.unnamed == 19
+    assert fold.left > 300

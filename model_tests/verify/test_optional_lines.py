@@ -299,13 +299,6 @@ STORIES: Final[Mapping[str, Story]] = MappingProxyType(
         ),
     }
 )
-IN_SPARK: Final = (
-    "not found in the dead-letter queue, where the tables have it",
-    "found in the dead-letter queue, where the tables destroy it",
-    "returned and then confirmed, as RabbitMQ documents",
-    "a nack up to the last",
-    "lent for a time that ran out",
-)
 
 
 def as_lines(story: Story, folder: Path) -> Path:
@@ -320,7 +313,7 @@ def _as_gzip(story: Story, folder: Path) -> Path:
     return file
 
 
-def as_parquet(story: Story, folder: Path) -> Path:
+def _as_parquet(story: Story, folder: Path) -> Path:
     rows, file = story.lines(), folder / "h.parquet"
     table = pa.table({name: [row.get(name) for row in rows] for name in {field for row in rows for field in row}})
     pq.write_table(table.replace_schema_metadata({"ackfsm_history": json.dumps(story.header())}), file)
@@ -332,24 +325,19 @@ def _judged(path: Path, story: Story) -> verify.Result:
     return verify.verdict(found, SPEC)
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_a_story_is_judged(name: str, tmp_path: Path) -> None:
-    found = _judged(as_lines(STORIES[name], tmp_path), STORIES[name])
-    assert (found.verdict, found.findings.parse_errors) == (STORIES[name].verdict, 0), found.reasons
-
-
-@pytest.mark.parametrize(("written", "name"), in_turn([as_lines, _as_gzip, as_parquet], list(STORIES), 1))
-def test_a_story_in_chunks_is_that_of_the_whole(
+@pytest.mark.parametrize(("written", "name"), in_turn([as_lines, _as_gzip, _as_parquet], list(STORIES), 1))
+def test_a_story_is_judged(
     name: str, written: Callable[[Story, Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """As a whole, and folded in chunks of a few lines."""
     story = STORIES[name]
     file, configuration = written(story, tmp_path), SPEC.configure(story.profile, dict(story.settings))
-    whole = verify.examine(verify.read(file), SPEC, configuration)
-    assert verify.verdict(whole, SPEC).verdict == story.verdict
+    whole = _judged(file, story)
+    assert (whole.verdict, whole.findings.parse_errors) == (story.verdict, 0), whole.reasons
     monkeypatch.setattr(chunks, "LINES_AT_ONCE", 200)
     monkeypatch.setattr(chunks, "ROWS_AT_ONCE", 2)
-    folded = verify.examine_path(file, SPEC, lambda _: configuration, skew=0)
-    assert comparable(folded) == comparable(whole)
+    folded = verify.examine_path(file, SPEC, lambda _: configuration, folded_from=0, workers=1)
+    assert comparable(folded) == comparable(whole.findings)
 
 
 BAD: Final[Sequence[tuple[str, dict[str, Any]]]] = (
@@ -377,7 +365,7 @@ def test_a_bad_value_is_one_sentence(why: str, line: dict[str, Any], tmp_path: P
     assert str(found.unreadable[0]).startswith(f"line 2: {why}")
 
 
-@pytest.mark.parametrize("written", [as_lines, _as_gzip, as_parquet], ids=["lines", "gzip", "Parquet"])
+@pytest.mark.parametrize("written", [as_lines, _as_gzip, _as_parquet], ids=["lines", "gzip", "Parquet"])
 def test_a_field_that_there_is_not_is_named_once_and_ignored(
     written: Callable[[Story, Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,5 +377,5 @@ def test_a_field_that_there_is_not_is_named_once_and_ignored(
     assert found.verdict == "valid"
     assert found.as_json()["ignored_fields"] == ["colour", "prio"]
     monkeypatch.setattr(chunks, "LINES_AT_ONCE", 200)
-    folded = verify.examine_path(file, SPEC, lambda _: configuration, skew=0)
+    folded = verify.examine_path(file, SPEC, lambda _: configuration, folded_from=0, workers=1)
     assert folded.ignored == ("colour", "prio")

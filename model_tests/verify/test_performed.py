@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from ackfsm.verify.findings.performed import Performed, TableRow, rows_performed
 from model_tests.support.engine.brokers import broker_of, fill, received
 from model_tests.support.tables import copy_of_spec, replace, shipped
 from model_tests.support.verify.model_runs import random_run, systems
+from model_tests.support.verify.notation import write
 
 PLAIN: Sequence[Mapping[str, Any]] = [
     {"process": "p", "event": "send", "message": "m1"},
@@ -48,8 +48,7 @@ def history(folder: Path, lines: Sequence[Mapping[str, Any]]) -> Path:
     timed = [{"t": number * 10**6, "queue": "q", **line} for number, line in enumerate(lines)]
     file = folder / "history.jsonl"
     header = {"ackfsm_history": 1, "config": CONFIG}
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in (header, *timed)), encoding="utf-8")
-    return file
+    return write((header, *timed), file)
 
 
 def performed(file: Path, specification: Specification | None = None) -> Performed:

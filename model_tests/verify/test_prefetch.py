@@ -88,12 +88,9 @@ def _found(text: str, file: Path, **settings: object) -> Finding:
 
 @pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
 def test_a_case_is_counted(text: str, expected: set[str], tmp_path: Path) -> None:
+    """So the labeller of these tests counts it, too."""
     finding = _found(text, tmp_path / "h.jsonl")
     assert (finding.unknown, set(finding.examples)) == (None, expected)
-
-
-@pytest.mark.parametrize(("text", "expected"), CASES.values(), ids=CASES)
-def test_the_labeller_of_these_tests_counts_it_too(text: str, expected: set[str]) -> None:
     labels = label(events_of(text), send_mode="asynchronous", publish_window=None, prefetch=BOUND)
     assert labels.anomalies["prefetch_overrun"] == expected
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from ackfsm import verify
 from ackfsm.terms import Verdict
 from model_tests.support.tables import shipped
+from model_tests.support.verify.notation import write
 
 Line = Mapping[str, object]
 
@@ -47,7 +47,7 @@ def verdict_of(folder: Path, *parts: Iterable[Line]) -> Verdict:
     lines = [*(line for part in parts for line in part), DRAINED]
     told = [{"ackfsm_history": 1, "config": SETTINGS}, *({"t": t, "queue": "q", **x} for t, x in enumerate(lines, 1))]
     file = folder / "history.jsonl"
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in told), encoding="utf-8")
+    write(told, file)
     findings = verify.examine(verify.read(file), shipped(), shipped().configure("jms", SETTINGS))
     return verify.verdict(findings, shipped()).verdict
 

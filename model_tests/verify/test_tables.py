@@ -25,6 +25,7 @@ from ackfsm.verify.results.written import NO_QUEUE, escaped
 from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import named_histories
+from model_tests.support.verify.notation import write
 from model_tests.support.verify.random_histories import histories
 from model_tests.support.verify.result_rows import read_tables, rows_of
 from model_tests.support.verify.traffic import traffic
@@ -116,7 +117,7 @@ def test_of_random_histories_too(name: str, data: st.DataObject, tmp_path: Path)
     size = data.draw(st.sampled_from([300, 2_000, 8_000]))
     skew = data.draw(st.sampled_from([0, None]))
     path = tmp_path / "h.jsonl"
-    path.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    write(events, path)
     found, result = _examined(path, lambda _: configuration_of(name), skew=skew)
     rows = rows_of(found.tables(result))
     _check(rows, result)
@@ -138,7 +139,7 @@ def test_transactions_of_two_processes_that_share_a_name_are_told_apart(tmp_path
         lines += [{**of, "event": "delivered", "redelivered": False}, {**of, "event": "processed"}]
         lines += [{**of, "event": "acknowledge"}, {**of, "event": "acknowledged"}]
     lines += [{"t": 2, "process": "nemesis", "event": "drained"}]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    write(lines, path)
     found, result = _examined(path, lambda _: configuration_of("client"))
     rows = rows_of(found.tables(result))
     _check(rows, result)
@@ -159,7 +160,7 @@ def test_a_torn_transaction_is_told_apart_from_an_earlier_one_of_its_name(tmp_pa
             lines += [{**of, "event": "delivered", "message": message, "redelivered": False}]
             lines += [{**of, "event": "processed", "message": message}]
     lines += [{"t": 20, "process": "nemesis", "event": "drained"}]
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    write(lines, path)
     found, result = _examined(path, lambda _: configuration_of("transacted"))
     rows = rows_of(found.tables(result))
     _check(rows, result)
@@ -219,8 +220,7 @@ def test_named_histories_have_their_rows(name: str, tmp_path: Path, monkeypatch:
 
 def _lines(path: Path, events: Sequence[Mapping[str, Any]], config: Mapping[str, Any]) -> Path:
     header = {"ackfsm_history": 1, "config": config}
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in (header, *events)))
-    return path
+    return write((header, *events), path)
 
 
 def _duplicates(path: Path, count: int) -> Path:

@@ -172,8 +172,10 @@ class Watcher:
     moves: Moves | None = None
 
 
-def system_of(scope: Scope, family: Family) -> System:
+def system_of(scope: Scope, family: Family, *, exact: bool = False) -> System:
     """The machines of the configuration and their columns, with a ghost for each counter that may have one.
+
+    In an ``exact`` one every counter has all its numbers, and nothing has a ghost.
 
     Raises :class:`NotProvedError` where a machine counts in a way that is not covered.
     """
@@ -185,10 +187,10 @@ def system_of(scope: Scope, family: Family) -> System:
     counters: list[tuple[int, Machine, int]] = []
     for machine in scope.specification.machines.values():
         for place in _places(machine.per, scope.copies):
-            table = _table(scope, family, machine, place, alphabet)
+            table = _table(scope, family, machine, place, alphabet, exact=exact)
             (message if place.of else machines).append(table)
             bound = _bound(scope, family, machine)
-            if not place.of and bound is not None:
+            if not place.of and bound is not None and not exact:
                 counters.append((len(machines) - 1, machine, bound))
     ghosts: list[Ghost] = []
     for number, machine, bound in counters:
@@ -201,11 +203,12 @@ def system_of(scope: Scope, family: Family) -> System:
     return System(family, events, tuple(machines), tuple(message), tuple(ghosts))
 
 
-def watchers_of(scope: Scope, system: System, observers: Sequence[Observer]) -> tuple[Watcher, ...]:
+def watchers_of(
+    scope: Scope, system: System, observers: Sequence[Observer], *, exact: bool = False
+) -> tuple[Watcher, ...]:
     """The machines that watch for anomalies, over the events of ``system``; those of two copies are two machines."""
-    alphabet = scope.alphabet(system.events)
     return tuple(
-        _watcher(scope, system.family, alphabet, anomaly, monitor, place)
+        _watcher(scope, system, anomaly, monitor, place, exact=exact)
         for anomaly, monitor in observers
         for place in _places(monitor.machine.per, scope.copies)
     )
@@ -216,47 +219,24 @@ def with_watcher(system: System, watcher: Watcher) -> System:
     return dataclasses.replace(system, machines=(*system.machines, watcher.table))
 
 
-def exact_system(scope: Scope, family: Family, observers: Sequence[Observer]) -> tuple[System, tuple[Watcher, ...]]:
-    """As :func:`system_of` and :func:`watchers_of`, but every counter has all its numbers, and nothing has a ghost."""
-    alphabet = scope.alphabet(tuple(_events(scope, family)))
-    tables = [
-        (place, _table(scope, family, machine, place, alphabet, exact=True))
-        for machine in scope.specification.machines.values()
-        for place in _places(machine.per, scope.copies)
-    ]
-    machines, message = (tuple(table for place, table in tables if bool(place.of) is of) for of in (False, True))
-    watchers = []
-    for anomaly, monitor in observers:
-        for place in _places(monitor.machine.per, scope.copies):
-            table = _table(scope, family, monitor.machine, place, alphabet, exact=True)
-            watchers.append(Watcher(anomaly, table, bool(place.of), *_marks(table, monitor)))
-    return System(family, alphabet.events, machines, message, ()), tuple(watchers)
-
-
-def _watcher(  # noqa: PLR0913, PLR0917 - what watches, where it is, and what it hears
-    scope: Scope, family: Family, alphabet: Alphabet, anomaly: str, monitor: Monitor, place: Place
+def _watcher(  # noqa: PLR0913 - what watches, where it is, and what it hears
+    scope: Scope, system: System, anomaly: str, monitor: Monitor, place: Place, *, exact: bool
 ) -> Watcher:
-    machine = monitor.machine
-    table = _table(scope, family, machine, place, alphabet)
+    machine, family, alphabet = monitor.machine, system.family, scope.alphabet(system.events)
+    table = _table(scope, family, machine, place, alphabet, exact=exact)
     if any(-1 in column for columns in table.columns.values() for column in columns):
         raise NotProvedError(f"{machine.name}, which watches for {anomaly}, refuses an event")
-    marked, at_rest = _marks(table, monitor)
-    bound = _bound(scope, family, machine) if not place.of else None
+    marked, at_rest = (
+        frozenset(i for i, state in enumerate(table.states) if base_state(state) in states)
+        for states in (monitor.marked, monitor.marked_at_rest)
+    )
+    bound = None if place.of else _bound(scope, family, machine)
     ghost = moves = None
     if bound is not None:
         of_system = frozenset(i for i, event in enumerate(alphabet.events) if not event.of_message)
         moves = moves_of(machine, scope.environment(family), alphabet.numbers)
         ghost = ghost_of(machine, moves, of_system)
     return Watcher(anomaly, table, bool(place.of), marked, at_rest, ghost, bound, moves)
-
-
-def _marks(table: Table, monitor: Monitor) -> tuple[frozenset[int], frozenset[int]]:
-    """The states of ``table`` that are marked, and those that are at rest."""
-    marked, at_rest = (
-        frozenset(i for i, state in enumerate(table.states) if base_state(state) in states)
-        for states in (monitor.marked, monitor.marked_at_rest)
-    )
-    return marked, at_rest
 
 
 def _bound(scope: Scope, family: Family, machine: Machine) -> int | None:
@@ -293,7 +273,7 @@ def _events(scope: Scope, family: Family) -> Iterator[Event]:
 
 
 def _table(  # noqa: PLR0913 - a machine, where it is, and how it counts
-    scope: Scope, family: Family, machine: Machine, place: Place, alphabet: Alphabet, *, exact: bool = False
+    scope: Scope, family: Family, machine: Machine, place: Place, alphabet: Alphabet, *, exact: bool
 ) -> Table:
     fsm = _fsm(scope, family, machine, place)
     return alphabet.table(machine, fsm, _bound(scope, family, machine), place, exact=exact)

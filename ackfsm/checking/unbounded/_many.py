@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ackfsm.checking.network import Observer
-from ackfsm.checking.unbounded._columns import Scope, Watcher, exact_system
+from ackfsm.checking.unbounded._columns import Scope, Watcher, system_of, watchers_of
 from ackfsm.checking.unbounded._families import Family, families
 from ackfsm.checking.unbounded._tables import Role, Table
 
@@ -30,7 +30,8 @@ class Many:
         Raises :class:`ackfsm.checking.unbounded._reasons.NotProvedError` for machines that one message does not
         describe.
         """
-        system, watchers = exact_system(scope, _family(scope, messages, observers), observers)
+        system = system_of(scope, _family(scope, messages, observers), exact=True)
+        watchers = watchers_of(scope, system, observers, exact=True)
         self.messages = messages
         self._events = system.events
         self._numbers = {(event.name, max(event.copy, 1)): number for number, event in enumerate(system.events)}

@@ -131,16 +131,7 @@ def prove(  # noqa: PLR0913 - what is asked, of which systems, and with how much
     begun = time.perf_counter()
     scope = Scope(specification, configuration, frozenset(faults), frozenset(actions), frozenset(without))
     asked = observers_of(specification, anomalies) if observers is None else observers
-    run = _Run(
-        scope,
-        asked,
-        tuple(levels),
-        max_states,
-        progress,
-        keep_invariants=keep_invariants,
-        localize=localize,
-        least=least,
-    )
+    run = _Run(scope, asked, levels, max_states, progress, keep_invariants, localize, least)
     verdicts = run.verdicts()
     proved = [name for name, verdict in verdicts.items() if verdict.proved]
     invariants = with_what_is_proved(run.invariants, proved)
@@ -174,31 +165,25 @@ class _Last(Generic[_Made]):
         return self._found
 
 
+@dataclasses.dataclass
 class _Run:
-    """One proof: the anomalies that are left, family by family and level by level."""
+    """One proof: the anomalies that are left, family by family and level by level.
 
-    def __init__(  # noqa: PLR0913 - a scope, what is asked of it, and with how much effort
-        self,
-        scope: Scope,
-        observers: Sequence[Observer],
-        levels: Sequence[Level],
-        max_states: int,
-        progress: Callable[[int], None] | None,
-        *,
-        keep_invariants: bool,
-        localize: bool,
-        least: int,
-    ) -> None:
-        self.scope = scope
-        self.least = least
-        self.observers = observers
-        self.levels = levels
-        self.max_states = max_states
-        self.progress = progress
-        self.views: dict[Level, int] = {}
-        self.keep_invariants = keep_invariants
-        self.localize = localize
-        self.invariants: list[Invariant] = []
+    ``views`` and ``invariants`` grow with what is proved.
+    """
+
+    scope: Scope
+    observers: Sequence[Observer]
+    levels: Sequence[Level]
+    max_states: int
+    progress: Callable[[int], None] | None
+    keep_invariants: bool
+    localize: bool
+    least: int
+    views: dict[Level, int] = dataclasses.field(default_factory=dict)
+    invariants: list[Invariant] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
         self._keeps_covering = False
         """Whether ghosts that are not exact are kept; views are more with them."""
         self._has_dropped = False
@@ -236,7 +221,7 @@ class _Run:
         """The verdict for each anomaly over the systems of one family."""
         left = dict.fromkeys((str(anomaly) for anomaly, _ in self.observers), "no level was tried")
         proved: dict[str, Verdict] = {}
-        levels = tuple(self.levels) if family.has_several else (Level.ALONE,)
+        levels = self.levels if family.has_several else (Level.ALONE,)
         self._has_dropped = False
         for self._keeps_covering in (False, True):
             for level in levels:

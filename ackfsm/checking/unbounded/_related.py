@@ -21,7 +21,7 @@ from ackfsm.checking.unbounded._kernel import BITS
 from ackfsm.checking.unbounded._letters import Letters
 from ackfsm.checking.unbounded._localize import Kept, everything
 from ackfsm.checking.unbounded._reasons import NotProvedError
-from ackfsm.checking.unbounded._spaces import Ints, Space, distinct_rows, empty_lookup, with_room
+from ackfsm.checking.unbounded._spaces import Ints, Space, distinct_rows
 from ackfsm.checking.unbounded._steps import Level, Spaces
 from ackfsm.checking.unbounded._tables import Role, Table
 from ackfsm.checking.unbounded._views import Views, Words
@@ -204,23 +204,14 @@ class RelatedViews(Views):
         distinct, which = distinct_rows(keys)
         owned = np.zeros((len(distinct), self._words), np.int64)
         np.bitwise_or.at(owned, which, self.owned(machines, messages))
-        self._make_room_for(len(distinct))
+        if len(distinct) > len(self.arrays.halves):
+            self._make_room_for_halves(len(distinct) - len(self.arrays.halves))
         for first, last in _runs(distinct[:, 0]):
             together = known.together(int(distinct[first, 0]), distinct[first:last, 1])
             for place, beside in enumerate((together.T, together)):
                 self.arrays.owned[first:last, place] = _joined(beside, owned[first:last])
         self.arrays.half[: len(which), 0] = which
         return len(self)
-
-    def _make_room_for(self, halves: int) -> None:
-        room = len(self.arrays.halves)
-        if halves > room:
-            more = halves - room
-            self.arrays = self.arrays._replace(
-                owned=with_room(self.arrays.owned, more),
-                halves=with_room(self.arrays.halves, more),
-                half_table=empty_lookup(halves),
-            )
 
 
 def _runs(numbers: Ints) -> Iterator[tuple[int, int]]:

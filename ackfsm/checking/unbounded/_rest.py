@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -15,14 +15,6 @@ from ackfsm.checking.unbounded._views import Views
 from ackfsm.checking.unbounded._words import Letter, best_letters, find_word, letters_at_rest
 
 __all__ = ["Found", "Rest"]
-
-
-class Question(NamedTuple):
-    """Whether messages with a marked letter can be at rest, with those ``beside`` them that stand there in words."""
-
-    machines: int
-    marked: Letter
-    beside: frozenset[Letter]
 
 
 class Found(NamedTuple):
@@ -51,42 +43,41 @@ class Rest(Letters):
         """
         for state in sorted(marked):
             among = self.hopeful(np.flatnonzero(reached[:, state]))
-            for question in self._questions(among, of_system=of_system):
-                word = self._word(question)
-                if word is not None:
-                    return Found(state, self._views_of(question, among), self._beside(question, word))
+            for machines, letters in self.letters_of(self.of_slot(self._messages[among], among)).items():
+                beside = self._best_beside(machines, letters, of_system=of_system)
+                for letter in best_letters(letters_at_rest(letters, beside)):
+                    word = self._word(machines, letter, beside)
+                    if word is not None:
+                        return Found(state, self._views_of(machines, letter, among), self._beside(machines, word))
         return None
 
-    def _views_of(self, question: Question, among: Ints) -> Ints:
-        """The marked views with the letter that the question is about."""
-        here = among[self.views.machines[among] == question.machines]
-        letters = [self.letter(question.machines, message) for message in self._messages[here].tolist()]
-        return cast("Ints", here[np.array([letter == question.marked for letter in letters], np.bool_)])
+    def _best_beside(self, machines: int, letters: set[Letter], *, of_system: bool) -> frozenset[Letter]:
+        """The letters that may stand beside a marked one in a state of the system, where all the ``letters`` are so.
 
-    def _beside(self, question: Question, word: Collection[Letter]) -> list[int]:
+        They are in any state that views have beside it; of a mark of the system they are marked themselves.
+        """
+        if self.views.level is Level.ALONE:
+            return frozenset()
+        return frozenset(best_letters(letters_at_rest(letters, letters))) if of_system else self.by_state[machines]
+
+    def _views_of(self, machines: int, marked: Letter, among: Ints) -> Ints:
+        """Those ``among`` some views that have the marked letter in this state of the system."""
+        here = among[self.views.machines[among] == machines]
+        letters = [self.letter(machines, message) for message in self._messages[here].tolist()]
+        return cast("Ints", here[np.array([letter == marked for letter in letters], np.bool_)])
+
+    def _beside(self, machines: int, word: Collection[Letter]) -> list[int]:
         """For each other letter of a word a view that shows it."""
         found: dict[Letter, int] = {}
-        for view in np.flatnonzero(self.views.machines == question.machines).tolist():
-            letter = self.letter(question.machines, int(self._messages[view]))
+        for view in np.flatnonzero(self.views.machines == machines).tolist():
+            letter = self.letter(machines, int(self._messages[view]))
             if letter in word:
                 found.setdefault(letter, view)
         return list(found.values())
 
-    def _questions(self, marked: Ints, *, of_system: bool) -> Iterator[Question]:
-        """One question for each letter of a marked view; the others are in any state that views have beside it."""
-        for machines, letters in self.letters_of(self.of_slot(self._messages[marked], marked)).items():
-            others = (
-                frozenset(best_letters(letters_at_rest(letters, letters))) if of_system else self.by_state[machines]
-            )
-            beside = frozenset[Letter]() if self.views.level is Level.ALONE else others
-            for letter in best_letters(letters_at_rest(letters, beside)):
-                yield Question(machines, letter, beside)
-
-    def _word(self, question: Question) -> frozenset[Letter] | None:
-        system, counted = self.owed(question.machines)
-        key = question.beside, question.marked, system, counted
+    def _word(self, machines: int, marked: Letter, beside: frozenset[Letter]) -> frozenset[Letter] | None:
+        system, counted = self.owed(machines)
+        key = beside, marked, system, counted
         if key not in self._words:
-            self._words[key] = find_word(
-                question.beside, question.marked, question.beside, system=system, counted=counted
-            )
+            self._words[key] = find_word(beside, marked, beside, system=system, counted=counted)
         return self._words[key]

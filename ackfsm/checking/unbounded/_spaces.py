@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ackfsm.checking.unbounded import _compiled
-from ackfsm.checking.unbounded._kernel import PartArrays
+from ackfsm.checking.unbounded._kernel import Edges, PartArrays, PossibleSteps, ViewArrays
 from ackfsm.checking.unbounded._tables import Column, Table
 
 Ints = npt.NDArray[np.int64]
+
+_Arrays = TypeVar("_Arrays", Edges, PartArrays, PossibleSteps, ViewArrays)
 
 _ROOM = 256
 
@@ -57,11 +59,6 @@ class Space:
     def after(self) -> npt.NDArray[np.int32]:
         """A row for each number: the next state by each step, less than 0 if refused; of those expanded only."""
         return cast("npt.NDArray[np.int32]", self.arrays.after[: len(self)])
-
-    def number(self, states: Sequence[int]) -> int | None:
-        """The number of a state; ``None`` for one that was not met."""
-        found = int(_compiled.number_of(self.arrays, np.array(states, np.int16)))
-        return None if found < 0 else found
 
     def add(self, states: npt.NDArray[np.int16]) -> Ints:
         """The numbers of these states, a row for each; new ones for those that were not met."""
@@ -116,15 +113,8 @@ class Space:
         if needed <= room:
             return
         more = max(room, needed - room)
-        after = np.empty((room + more, arrays.after.shape[1]), np.int32)
-        after[: len(self)] = self.after
-        self.arrays = arrays._replace(
-            states=with_room(arrays.states, more),
-            hashes=with_room(arrays.hashes, more),
-            after=after,
-            expanded=with_room(arrays.expanded, more),
-            table=empty_lookup(room + more),
-        )
+        arrays = enlarged(arrays, more, "states", "hashes", "after", "expanded")
+        self.arrays = arrays._replace(table=empty_lookup(room + more))
         _compiled.look_up_states(self.arrays)
 
 
@@ -156,11 +146,16 @@ _MOST_KEYS = 1 << 62
 _FEW_VALUES = 1 << 12
 
 
-def with_room(array: Any, more: int) -> Any:
-    """``array`` with room for ``more`` rows, which are all 0."""
-    rows, *columns = array.shape
-    found = np.zeros((rows + more, *columns), array.dtype)
-    found[:rows] = array
+def enlarged(arrays: _Arrays, more: int, *names: str, axis: int = 0) -> _Arrays:
+    """``arrays``, of which those of these names have room for ``more`` along an axis, which is all 0."""
+    return arrays._replace(**{name: _with_room(getattr(arrays, name), more, axis) for name in names})
+
+
+def _with_room(array: Any, more: int, axis: int) -> Any:
+    shape = list(array.shape)
+    shape[axis] += more
+    found = np.zeros(shape, array.dtype)
+    found[(*[slice(None)] * axis, slice(array.shape[axis]))] = array
     return found
 
 

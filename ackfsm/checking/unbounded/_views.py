@@ -26,12 +26,10 @@ from ackfsm.checking.unbounded._kernel import (
     ViewArrays,
 )
 from ackfsm.checking.unbounded._reasons import NotProvedError
-from ackfsm.checking.unbounded._spaces import Ints, Space, empty_lookup, with_room
+from ackfsm.checking.unbounded._spaces import Ints, Space, empty_lookup, enlarged
 from ackfsm.checking.unbounded._steps import Level, Spaces, Step, steps_of
 from ackfsm.checking.unbounded._tables import Role
 from ackfsm.terms import DefectError
-
-__all__ = ["Views", "pack_views"]
 
 Words = npt.NDArray[np.int64]
 """Events as bits, in words of 64."""
@@ -51,17 +49,6 @@ _POSITIONS = {
     2: ((Role.EARLIER,) * 2, (Role.LATER, Role.EARLIER), (Role.LATER,) * 2),
 }
 """Where a message that the view does not hold can be: what its events are to each message of the view."""
-
-
-def pack_views(machines: Ints, slots: Sequence[Ints]) -> Ints:
-    """The views as one number each, in whose order they are kept.
-
-    Raises :class:`NotProvedError` where there are more states than can be packed.
-    """
-    packed = machines
-    for slot in slots:
-        packed = (packed << BITS) | slot
-    return packed
 
 
 class Views:
@@ -141,10 +128,6 @@ class Views:
         """Where the first view is: every machine in its first state."""
         return 0
 
-    def index(self, packed: Ints) -> Ints:
-        """Where these views are among the views; -1 for those that are not."""
-        return np.array([_compiled.index_of(self.arrays.packed, self.arrays.table, view) for view in packed], np.int64)
-
     def edges(self) -> Edges:
         """The steps between the views.
 
@@ -163,8 +146,7 @@ class Views:
                 raise DefectError(
                     "a step leads out of the views for any number of messages, which should be closed under it"
                 )
-            more = len(edges.step)
-            edges = edges._replace(step=with_room(edges.step, more), target=with_room(edges.target, more))
+            edges = enlarged(edges, len(edges.step), "step", "target")
         return edges
 
     def _all_arrays(self) -> tuple[PartArrays, PartArrays, StepArrays, PossibleSteps, ViewArrays, Ints]:
@@ -254,29 +236,18 @@ class Views:
                 raise NotProvedError(f"there are more than {1 << BITS:,} states of one part of the system")
         room, needed = len(self.arrays.packed), len(self) + len(self.steps)
         if needed > room:
-            self._grow(max(room, needed - room))
-        halves = len(self.arrays.halves)
-        if self.arrays.used[1] + self.level.slots > halves:
-            self._grow_halves(halves)
+            arrays = enlarged(self.arrays, max(room, needed - room), "packed", "done", "half")
+            self.arrays = arrays._replace(table=empty_lookup(len(arrays.packed)))
+            _compiled.look_up(arrays.packed, len(self), self.arrays.table)
+        halves, used = len(self.arrays.halves), int(self.arrays.used[1])
+        if used + self.level.slots > halves:
+            self._make_room_for_halves(halves)
+            _compiled.look_up(self.arrays.halves, used, self.arrays.half_table)
 
-    def _grow(self, more: int) -> None:
-        arrays = self.arrays
-        table = empty_lookup(len(arrays.packed) + more)
-        _compiled.look_up(arrays.packed, len(self), table)
-        self.arrays = arrays._replace(
-            packed=with_room(arrays.packed, more),
-            done=with_room(arrays.done, more),
-            half=with_room(arrays.half, more),
-            table=table,
-        )
-
-    def _grow_halves(self, more: int) -> None:
-        arrays = self.arrays
-        table = empty_lookup(len(arrays.halves) + more)
-        _compiled.look_up(arrays.halves, int(arrays.used[1]), table)
-        self.arrays = arrays._replace(
-            owned=with_room(arrays.owned, more), halves=with_room(arrays.halves, more), half_table=table
-        )
+    def _make_room_for_halves(self, more: int) -> None:
+        """Have room for so many more halves of views; none of them is found by its number any more."""
+        arrays = enlarged(self.arrays, more, "owned", "halves")
+        self.arrays = arrays._replace(half_table=empty_lookup(len(arrays.halves)))
 
     def enabled_by_system(self) -> Words:
         """For each state of the system's machines the events, as bits, that they let happen."""
@@ -362,24 +333,13 @@ def _no_steps(slots: int, words: int) -> PossibleSteps:
 
 def _with_room_for(possible: PossibleSteps, system: int, message: int) -> PossibleSteps:
     """The same for so many states of the system, and of a message."""
-    more_of_system, more_of_message = system - len(possible.known_system), message - len(possible.known_message)
-    if more_of_system > 0:
-        possible = possible._replace(
-            system=with_room(possible.system, more_of_system),
-            system_stays=with_room(possible.system_stays, more_of_system),
-            known_system=with_room(possible.known_system, more_of_system),
-        )
-    if more_of_message > 0:
-        possible = possible._replace(
-            message=_of_slots_with_room(possible.message, more_of_message),
-            message_stays=_of_slots_with_room(possible.message_stays, more_of_message),
-            known_message=with_room(possible.known_message, more_of_message),
-        )
+    more = system - len(possible.known_system)
+    if more > 0:
+        possible = enlarged(possible, more, "system", "system_stays", "known_system")
+    more = message - len(possible.known_message)
+    if more > 0:
+        possible = enlarged(enlarged(possible, more, "message", "message_stays", axis=1), more, "known_message")
     return possible
-
-
-def _of_slots_with_room(words: Words, more: int) -> Words:
-    return np.stack([with_room(of_slot, more) for of_slot in words])
 
 
 def _first_view(slots: int, places: int, words: int) -> ViewArrays:

@@ -124,10 +124,6 @@ def _check_asked(what: str, asked: Collection[str] | None, had: Collection[str])
             raise InputError(f"the {what} {each} is not claimed; claimed are {in_words(sorted(had)) or 'none'}")
 
 
-def _open(mode: Mode, fault: Fault | None, why: str, runs: int = 0, struck: int = 0) -> Cell:
-    return Cell(mode=mode, fault=fault, status=Status.UNKNOWN, runs=runs, struck=struck, why=why)
-
-
 class _StoppedError(Exception):
     """The command behind the adapter has failed."""
 
@@ -178,8 +174,8 @@ class _Campaign:
     def cell(self, mode: Mode, fault: Fault | None) -> Cell:
         """Run the programs of one cell until one is a violation."""
         if mode in self.claimed.refused:
-            return _open(mode, fault, self.claimed.refused[mode])
-        doubts = _Doubts()
+            return Cell(mode=mode, fault=fault, status=Status.UNKNOWN, why=self.claimed.refused[mode])
+        doubts, failure = _Doubts(), None
         run, late, end = 0, 0, self.end()
         for program in self.programs(mode, fault, end):
             if time.monotonic() > end:
@@ -194,21 +190,20 @@ class _Campaign:
             doubts.without_effect = doubts.without_effect or performed.without_effect
             if judged.verdict is Verdict.INVALID:
                 failure = self.failure(mode, fault, run, program, judged)
-                return Cell(
-                    mode=mode,
-                    fault=fault,
-                    status=Status.VIOLATION,
-                    runs=run,
-                    struck=doubts.struck,
-                    seen=doubts.seen,
-                    failure=failure,
-                )
+                break
             if doubts.judged is None and (performed.open or judged.verdict is Verdict.UNKNOWN):
                 doubts.judged = f"run {run}: {performed.open or judged.reasons[0]}"
-        why = doubts.why(fault)
-        if why is not None:
-            return dataclasses.replace(_open(mode, fault, why, run, doubts.struck), seen=doubts.seen)
-        return Cell(mode=mode, fault=fault, status=Status.OK, runs=run, struck=doubts.struck, seen=doubts.seen)
+        why = None if failure else doubts.why(fault)
+        return Cell(
+            mode=mode,
+            fault=fault,
+            status=Status.VIOLATION if failure else Status.UNKNOWN if why else Status.OK,
+            runs=run,
+            struck=doubts.struck,
+            seen=doubts.seen,
+            why=why,
+            failure=failure,
+        )
 
     def end(self) -> float:
         """Return the moment after which nothing begins that begins now."""

@@ -66,6 +66,16 @@ class Failure:
     history: Path | None = None
     small: Path | None = None
 
+    def as_json(self) -> dict[str, Any]:
+        """As plain JSON values."""
+        return {
+            **dataclasses.asdict(self),
+            "reasons": list(self.reasons),
+            "anomalies": [each.value for each in self.anomalies],
+            "history": None if self.history is None else str(self.history),
+            "small": None if self.small is None else str(self.small),
+        }
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
@@ -96,7 +106,6 @@ class Cell:
 
     def as_json(self) -> dict[str, Any]:
         """As plain JSON values."""
-        failure = self.failure
         return {
             "ack_mode": self.mode.ack_mode.value,
             "delivery_mode": self.mode.delivery_mode.value,
@@ -107,18 +116,7 @@ class Cell:
             "struck": self.struck,
             "seen": {anomaly.value: count for anomaly, count in self.seen.items()},
             "why": self.why,
-            "failure": None
-            if failure is None
-            else {
-                "run": failure.run,
-                "reasons": list(failure.reasons),
-                "anomalies": [each.value for each in failure.anomalies],
-                "program": failure.program,
-                "small_program": failure.small_program,
-                "trials": failure.trials,
-                "history": None if failure.history is None else str(failure.history),
-                "small": None if failure.small is None else str(failure.small),
-            },
+            "failure": None if self.failure is None else self.failure.as_json(),
         }
 
 

@@ -127,7 +127,8 @@ class Run:
                 for _ in range(step.number):
                     self.send()
                 if step.end and self.producer is not None:
-                    self.end(self.producer, step.end)
+                    end = self.commit if step.end == "commit" else self.rollback
+                    end(self.producer)
             case Receive():
                 self.receive_some(step)
             case Recover():
@@ -172,6 +173,15 @@ class Run:
             self.effective(client)
         self.recorder.add(client.name, Event.CLOSE, error="closed", transaction=client.transaction)
         self.forget(client)
+
+    def done(self, client: _Client, call: Callable[[], None]) -> bool:
+        """Make a call that has no outcome; return whether it was made, and ``client`` is not gone."""
+        try:
+            call()
+        except _GONE as error:
+            self.gone(client, error)
+            return False
+        return True
 
     def effective(self, client: _Client) -> None:
         """The lost connection of ``client`` has shown."""
@@ -242,7 +252,7 @@ class Run:
         if definite and tell is not None:
             tell()
         dies = strike.fault in {Fault.PRODUCER_CRASH, Fault.CONSUMER_CRASH}
-        self.tell_fault(strike.fault, client)
+        self.tell(Event.FAULT, strike.fault, client)
         if not definite and tell is not None and not dies:
             tell()
         self.aftermath(strike.fault, client, at_stake=True, doubted=not definite)
@@ -291,12 +301,8 @@ class Run:
 
     def returned(self, client: _Client, message: str) -> None:
         """The listener returns."""
-        if not self.listens or client not in self.clients():
-            return
-        try:
-            self.adapter.done(client.name, message, failed=False)
-        except _GONE as error:
-            self.gone(client, error)
+        if self.listens and client in self.clients():
+            self.done(client, lambda: self.adapter.done(client.name, message, failed=False))
 
     def take(self, who: int, wait: float | None = None) -> tuple[_Client, str] | None:
         """Receive one and be done with it."""
@@ -355,18 +361,9 @@ class Run:
         client.held = [each for each in client.held if each != message]
         if outcome is Outcome.REJECTED:
             self.unsettled.discard(message)
-        try:
-            self.adapter.settle(client.name, message, outcome)
-        except _GONE as error:
-            self.gone(client, error)
+        self.done(client, lambda: self.adapter.settle(client.name, message, outcome))
 
     # Transactions, recovery, the end of a client
-
-    def end(self, client: _Client, how: str) -> None:
-        if how == "commit":
-            self.commit(client)
-        else:
-            self.rollback(client)
 
     def commit(self, client: _Client, strike: Strike | None = None) -> None:
         if client.must_roll_back:
@@ -396,12 +393,8 @@ class Run:
         client.must_roll_back = False
         self.recorder.add(client.name, Event.ROLLBACK, transaction=name)
         client.held.clear()
-        try:
-            self.adapter.rollback(client.name)
-        except _GONE as error:
-            self.gone(client, error)
-            return
-        self.recorder.add(client.name, Event.ROLLED_BACK, transaction=name)
+        if self.done(client, lambda: self.adapter.rollback(client.name)):
+            self.recorder.add(client.name, Event.ROLLED_BACK, transaction=name)
 
     def recover(self, who: int) -> None:
         """Recover or roll back; a listener that was called meanwhile does, for the session is its own in a call."""
@@ -414,21 +407,14 @@ class Run:
         else:
             self.recorder.add(client.name, Event.RECOVER)
             client.held.clear()
-            try:
-                self.adapter.recover(client.name)
-            except _GONE as error:
-                self.gone(client, error)
+            self.done(client, lambda: self.adapter.recover(client.name))
         if called is not None:
             self.returned(client, called[1])
 
     def cancel(self, client: _Client) -> None:
         """Close the consumer of a session that goes on with what that was handed."""
-        self.recorder.add(client.name, Event.CLOSE, queue=QUEUE)
-        try:
-            self.adapter.cancel(client.name)
-        except _GONE as error:
-            self.recorder.lines.pop()
-            self.gone(client, error)
+        if self.done(client, lambda: self.adapter.cancel(client.name)):
+            self.recorder.add(client.name, Event.CLOSE, queue=QUEUE)
 
     def finished(self, client: _Client) -> bool:
         """The listener of ``client`` is done with all that it was called with; whether ``client`` is there still."""
@@ -441,20 +427,15 @@ class Run:
     def close(self, client: _Client | None) -> None:
         seen = -1
         while client is not None and self.finished(client):
-            self.recorder.add(client.name, Event.CLOSE, transaction=client.transaction)
             try:
-                self.adapter.close(client.name)
+                if self.done(client, functools.partial(self.adapter.close, client.name)):
+                    self.recorder.add(client.name, Event.CLOSE, transaction=client.transaction)
+                    self.forget(client)
             except ListenerHoldsError:
-                self.recorder.lines.pop()
                 if seen == self.delivered:
                     raise _OpenError(f"the listener of {client.name} holds a message that was not asked for") from None
                 seen = self.delivered
                 continue
-            except _GONE as error:
-                self.recorder.lines.pop()
-                self.gone(client, error)
-                return
-            self.forget(client)
             return
 
     # Faults
@@ -505,12 +486,7 @@ class Run:
         elif self.configuration.listener_exception is ListenerException.RECOVER:
             client.held.append(delivery.message)
             client.give_back()
-        try:
-            self.adapter.done(client.name, delivery.message, failed=True)
-        except _GONE as error:
-            self.gone(client, error)
-            return
-        self.struck += 1
+        self.struck += self.done(client, lambda: self.adapter.done(client.name, delivery.message, failed=True))
 
     def strike(self, step: Inject) -> None:
         strike = Strike(step.fault, step.after)
@@ -574,7 +550,7 @@ class Run:
         if not of_broker and victim.name not in self.known:
             return None
         at_stake = bool(self.unsettled) or at_stake or victim.transaction is not None
-        self.tell_fault(fault, victim)
+        self.tell(Event.FAULT, fault, victim)
         self.adapter.fault(fault, None if of_broker else victim.name)
         self.aftermath(fault, victim, at_stake=at_stake, doubted=False)
         return victim
@@ -584,13 +560,10 @@ class Run:
         """The clients that have done something."""
         return {str(line["process"]) for line in self.recorder.lines}
 
-    def tell_fault(self, fault: Fault, client: _Client) -> None:
+    def tell(self, event: Event, fault: Fault, client: _Client) -> None:
+        """Write down that a fault strikes, or is repaired."""
         process = _NEMESIS if fault in BROKER_FAULTS else client.name
-        self.recorder.add(process, Event.FAULT, fault=fault.value)
-
-    def tell_repair(self, fault: Fault, client: _Client) -> None:
-        process = _NEMESIS if fault in BROKER_FAULTS else client.name
-        self.recorder.add(process, Event.RECOVERED, fault=fault.value)
+        self.recorder.add(process, event, fault=fault.value)
 
     def aftermath(self, fault: Fault, client: _Client, *, at_stake: bool, doubted: bool) -> None:
         """See that the fault has struck, and repair it."""
@@ -608,9 +581,8 @@ class Run:
             client.give_back()
             client.link_lost = not doubted
             self.struck += doubted
-            self.tell_repair(fault, client)
-            return
-        self.tell_repair(fault, client)
+            at_stake = False
+        self.tell(Event.RECOVERED, fault, client)
         self.struck += at_stake
 
     def see_down(self, fault: Fault) -> None:

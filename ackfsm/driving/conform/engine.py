@@ -150,15 +150,13 @@ class EngineAdapter(Adapter):
         except (IllegalStateException, Stuck) as error:
             if name in self._gone or client.session.closed:
                 raise ClientClosedError(f"{name}: {error}") from None
-            if not self.broker.running:
-                raise BrokerDownError(str(error)) from None
+            self._down(error, during)
             raise
         except (MessageRejected, OutcomeUnknown, TransactionRolledBackException):
             raise
         except JMSException as error:
-            if self.broker.running:
-                raise
-            raise BrokerDownError(str(error)) from None
+            self._down(error, during)
+            raise
         finally:
             self.broker.observe(None)
             if self._counting > 0:
@@ -166,6 +164,11 @@ class EngineAdapter(Adapter):
                 self._do(self._strike.fault, name)
         if name in self._gone:
             raise ClientClosedError(f"{name} has died")
+
+    def _down(self, error: Exception, during: Strike | None) -> None:
+        """Raise what an error means while the broker is down: of a call that was struck the outcome is unknown."""
+        if not self.broker.running:
+            raise (BrokerDownError if during is None else OutcomeUnknown)(str(error)) from None
 
     def _observed(self, event: BoundEvent, subject: Copy | Link) -> None:
         del event, subject
@@ -200,10 +203,6 @@ class EngineAdapter(Adapter):
         except MessageRejected:
             return SendOutcome.REJECTED
         except OutcomeUnknown:
-            return SendOutcome.IN_DOUBT
-        except BrokerDownError:
-            if during is None:
-                raise
             return SendOutcome.IN_DOUBT
         return _SENT.get(sent.outcome, SendOutcome.SENT)
 
@@ -242,10 +241,6 @@ class EngineAdapter(Adapter):
                 its.had[message].acknowledge()
         except OutcomeUnknown:
             return AckOutcome.IN_DOUBT
-        except BrokerDownError:
-            if during is None:
-                raise
-            return AckOutcome.IN_DOUBT
         answered = its.session.configuration.block_on_acknowledge
         return AckOutcome.ACKNOWLEDGED if answered else AckOutcome.SENT
 
@@ -257,10 +252,6 @@ class EngineAdapter(Adapter):
         except TransactionRolledBackException:
             return CommitOutcome.ROLLED_BACK
         except OutcomeUnknown:
-            return CommitOutcome.IN_DOUBT
-        except BrokerDownError:
-            if during is None:
-                raise
             return CommitOutcome.IN_DOUBT
         return CommitOutcome.COMMITTED
 

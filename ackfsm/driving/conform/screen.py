@@ -133,11 +133,17 @@ def _first(report: Report) -> Iterator[RenderableType]:
 
 
 def _next(report: Report) -> Iterator[RenderableType]:
-    """Yield the next command; its path is not broken, so that it can be copied."""
-    cell = next(report.of(Status.VIOLATION), None)
-    if cell is not None and cell.failure is not None and cell.failure.small is not None:
+    """Yield the next command."""
+    lines = [line for cell in itertools.islice(report.of(Status.VIOLATION), 1) for line in verify_line(report, cell, 2)]
+    if lines:
+        yield Text("explain it", style="bold")
+    yield from lines
+
+
+def verify_line(report: Report, cell: Cell, indent: int) -> Iterator[RenderableType]:
+    """The command that tells more of a violation, if its history is kept: not broken, so that it can be copied."""
+    if cell.failure is not None and cell.failure.small is not None:
         own = report.claims.profile if report.claims.profile.endswith((".yaml", ".yml")) else ""
         profile = f" --profile {shlex.quote(own)}" if own else ""
-        yield Text("explain it", style="bold")
-        line = f"  ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}"
+        line = f"{' ' * indent}ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}"
         yield Text(line, no_wrap=True, overflow="ignore")

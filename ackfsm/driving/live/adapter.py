@@ -63,6 +63,10 @@ _EACH: Final = 3
 """Of so many calls one is under way while the broker is stopped, by a nemesis that does that."""
 
 
+class _UnansweredError(UndecidedError):
+    """A client has not answered in time."""
+
+
 @dataclasses.dataclass(slots=True)
 class _Worker:
     """The process of a client, and the relay between that and the broker.
@@ -72,7 +76,6 @@ class _Worker:
 
     client: Client
     relay: Relay
-    opened: bool = False
     closing: Future[Answer] | None = None
     called: Answer | None = None
 
@@ -258,8 +261,7 @@ class LiveAdapter(Adapter):
             raise BrokerDownError(f"{self._broker.name} is down")
         held = self._consuming & self._clients.keys()
         found = self._broker.depth(self._queue) if held else self._broker.settled(self._queue)
-        empty = not (found.ready or found.unacknowledged)
-        return Depth(found.ready, found.unacknowledged, self._look_for_dead_letters() if empty else None)
+        return dataclasses.replace(found, dead_letters=self._look_for_dead_letters()) if found.empty else found
 
     def _forget_dead_letters(self) -> None:
         """Throw away those of a run that was not drained."""
@@ -365,37 +367,26 @@ class LiveAdapter(Adapter):
         return _Worker(client, self._relays.pop())
 
     def _connect(self, worker: _Worker) -> None:
-        name = worker.client.name
-        if worker.opened:
-            worker.client.call("reopen", within=_CALL)
-        else:
-            configuration = self.configurations[self._running()].as_dict()
-            worker.client.call(
-                "open",
-                within=_CALL,
-                host="127.0.0.1",
-                port=worker.relay.port,
-                process=name,
-                history=str(self._folder / f"{name}.jsonl"),
-                header={"config": configuration},
-                settings=dict(self._driver.settings),
-            )
-            worker.opened = True
-        worker.client.call("session", within=_CALL, session=_SESSION, ack_mode=self._running().ack_mode.value)
+        mode, history = self._running(), self._folder / f"{worker.client.name}.jsonl"
+        config = self.configurations[mode].as_dict()
+        worker.client.connect(worker.relay.port, history, config, self._driver.settings, within=_CALL)
+        worker.client.call("session", within=_CALL, session=_SESSION, ack_mode=mode.ack_mode.value)
 
     def _call(self, name: str, operation: str, **fields: Any) -> Answer:
-        worker = self._live(name)
+        told = self._asked(self._live(name), operation, **fields)
+        return self._told(name, operation, told, _CALL + fields.get("timeout", 0))
+
+    def _told(self, name: str, operation: str, told: Future[Answer], within: float) -> Answer:
+        """The answer of a call; a client that does not answer is killed."""
         try:
-            return self._asked(worker, operation, **fields).result(_CALL + fields.get("timeout", 0))
-        except TimeoutError:
+            return told.result(within)
+        except (TimeoutError, TimedOutError) as error:
             self._killed(name)
-            raise UndecidedError(f"{operation} was not answered within {_CALL:g} s") from None
+            late = f"{operation} was not answered within {_CALL:g} s"
+            raise _UnansweredError(f"{operation}: {error}" if str(error) else late) from None
         except (ClosedError, DownError) as error:
             self._lost(name)
             raise conform.ClientClosedError(str(error)) from None
-        except TimedOutError as error:
-            self._killed(name)
-            raise UndecidedError(f"{operation}: {error}") from None
         except RefusedError as error:
             raise UndecidedError(f"{operation}: {error}") from None
 
@@ -408,18 +399,9 @@ class LiveAdapter(Adapter):
         if during is not None:
             self._strike(name, during, told)
         try:
-            return told.result(_CALL)
-        except TimeoutError:
-            self._killed(name)
+            return self._told(name, operation, told, _CALL)
+        except _UnansweredError:
             return None
-        except (ClosedError, DownError) as error:
-            self._lost(name)
-            raise conform.ClientClosedError(str(error)) from None
-        except TimedOutError:
-            self._killed(name)
-            return None
-        except RefusedError as error:
-            raise UndecidedError(f"{operation}: {error}") from None
 
     def _strike(self, name: str, during: Strike, told: Future[Answer]) -> None:
         """Let a fault strike while a call is under way, or right after its end."""

@@ -186,18 +186,20 @@ def live(  # noqa: PLR0913 - by name
     with _running(broker, folder, kept, struck, address) as running:
         for number, (driver, mode, consumption) in enumerate(cells):
             what = f"{driver.client} {mode} {consumption}"
+            tell = functools.partial(_told, progress, what, number, len(cells))
             progress(what, number, len(cells))
             claims = claims_of(
                 running, driver, mode, consumption, delivery_modes=delivery_modes, kind=kind, faults=struck
             )
             if profile is not None:
                 claims = dataclasses.replace(claims, profile=profile)
+            place = folder / what.lower().replace("_", "-").replace(" ", "-")
             driven = (
-                _Driven(running, driver, claims, folder, kind, performed[driver.profile])
+                _Driven(running, driver, claims, place, kind, performed[driver.profile])
                 if load is None
-                else Loaded(running, driver, claims, folder, kind, load)
+                else Loaded(running, driver, claims, place, kind, load)
             )
-            reports.append(driven.report(faults, limits, functools.partial(_told, progress, what, number, len(cells))))
+            reports.append(driven.report(faults, limits, tell))
             covered.append(driven.covered())
         version = running.version
     return LiveReport(
@@ -251,12 +253,12 @@ class _Driven:
     """A client in one mode with a broker that runs."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what is driven
-        self, broker: Broker, driver: Driver, claims: Claims, folder: Path, kind: str, performed: set[TableRow]
+        self, broker: Broker, driver: Driver, claims: Claims, place: Path, kind: str, performed: set[TableRow]
     ) -> None:
         """To the rows of the profile that are ``performed`` those are added that are here."""
         mode = next(claims.modes())
         self._claims, self._nemesis, self._resends = claims, driver.nemesis, broker.resends(driver.protocol)
-        self._place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
+        self._place = place
         self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
         specification = self._adapter.specification
         cancels = driver.cancels and mode.consumption is Consumption.RECEIVE  # a listener would hold the call up

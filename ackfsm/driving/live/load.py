@@ -95,13 +95,12 @@ class Loaded:
     """The clients of one library in one mode, which work at once."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what is driven, and how
-        self, broker: Broker, driver: Driver, claims: Claims, folder: Path, kind: str, load: Load
+        self, broker: Broker, driver: Driver, claims: Claims, place: Path, kind: str, load: Load
     ) -> None:
-        """Of a broker that runs; each run has a folder of its own in ``folder``."""
+        """Of a broker that runs; each run has a folder of its own in ``place``."""
         self.broker, self.driver, self.claims, self.kind, self.load = broker, driver, claims, kind, load
         self.known = claimed(claims, tables.load())
-        mode = next(claims.modes())
-        self.place = folder / f"{driver.client}-{mode.ack_mode}-{mode.consumption}".lower().replace("_", "-")
+        self.place = place
 
     def report(
         self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
@@ -222,7 +221,7 @@ class _Run:
     def _left(self, queue: str) -> int:
         """How much the broker says that it has at the end; this is told."""
         depth = self.loaded.broker.settled(queue)
-        if not depth.ready + depth.unacknowledged:
+        if depth.empty:
             self.nemesis.drained(queue)
         else:
             self.nemesis.depth(queue, ready=depth.ready, unacknowledged=depth.unacknowledged)
@@ -305,7 +304,6 @@ class _Actor:
     def _new(self) -> Client:
         """Another process, which writes a file of its own."""
         name, loaded = f"{self.name}-{next(self._made)}", self.run.loaded
-        self._opened = False
         return Client(name, loaded.driver.command(), loaded.place / f"{self.run.folder.name}-{name}.log")
 
     def work(self) -> None:
@@ -334,20 +332,8 @@ class _Actor:
 
     def _connect(self) -> None:
         run, client = self.run, self.client
-        if self._opened:
-            client.call("reopen", within=_STARTS)
-        else:
-            client.call(
-                "open",
-                within=_STARTS,
-                host="127.0.0.1",
-                port=self.relay.port,
-                process=client.name,
-                history=str(run.folder / f"{client.name}.jsonl"),
-                header={"config": run.config},
-                settings=dict(run.loaded.driver.settings),
-            )
-            self._opened = True
+        history, settings = run.folder / f"{client.name}.jsonl", run.loaded.driver.settings
+        client.connect(self.relay.port, history, run.config, settings, within=_STARTS)
         for session in self.sessions:
             client.call("session", within=_STARTS, session=session, ack_mode=run.mode.ack_mode.value)
 

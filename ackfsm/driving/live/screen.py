@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
@@ -10,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from ackfsm.driving.conform import Cell, Report, Status
-from ackfsm.driving.conform.screen import STYLE, answer_line, many
+from ackfsm.driving.conform.screen import STYLE, answer_line, many, verify_line
 from ackfsm.driving.live.campaign import LiveReport
 from ackfsm.driving.live.load import LoadedCell
 from ackfsm.showing.views.lines import hanging, titled
@@ -92,11 +91,7 @@ def _told(report: LiveReport, status: Status) -> Iterator[RenderableType]:
         yield Text(status.value, style="bold")
     for each, cell in cells:
         yield hanging(f"  {_named(each, cell)}: {printable(_why(cell))}", "")
-        if cell.failure is not None and cell.failure.small is not None:
-            own = each.claims.profile if each.claims.profile.endswith((".yaml", ".yml")) else ""
-            profile = f" --profile {shlex.quote(own)}" if own else ""
-            line = f"    ackfsm verify{profile} {shlex.quote(str(cell.failure.small))}"
-            yield Text(line, no_wrap=True, overflow="ignore")
+        yield from verify_line(each, cell, 4)
 
 
 def _named(report: Report, cell: Cell) -> str:

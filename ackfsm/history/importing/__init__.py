@@ -4,14 +4,13 @@ How a format is added:
 
 * a module of this package has a function ``importer(options)`` that returns an :class:`Importer`;
 * its :class:`Format` is added to :data:`FORMATS`, with the name of that module, which is loaded when it is asked for;
-* :meth:`Importer.batches` reads in pieces and yields record batches of :data:`ackfsm.history.lines.SCHEMA` (the
-  columns of history format 1) of about :data:`ackfsm.history.importing.rows.BATCH` rows;
+* :meth:`Importer.batches` reads in pieces and yields record batches of :data:`ackfsm.history.lines.SCHEMA`;
   :class:`ackfsm.history.importing.rows.Rows` makes them of single events,
-:func:`ackfsm.history.importing.streams.lines` reads text; * what cannot be read is given to :class:`Problems`, never
-  dropped: it becomes a line of the history that cannot be read, so that its verdict is ``unknown``; what is
-deliberately not imported is given to :meth:`Problems.left_out`; * what the source never shows stands in
-  :attr:`Importer.cannot_show` with the reason; what only the input tells (a trace that was sampled) is added with
-  :meth:`Problems.not_shown` meanwhile.
+  :func:`ackfsm.history.importing.streams.lines` reads text;
+* what cannot be read is given to :class:`Problems`, never dropped: it becomes a line that cannot be read, so that the
+  verdict is ``unknown``; what is deliberately not imported is given to :meth:`Problems.left_out`;
+* what the source never shows stands in :attr:`Importer.cannot_show` with the reason; what only the input tells (a trace
+  that was sampled) is added with :meth:`Problems.not_shown` meanwhile.
 
 This module loads none of them, and needs the standard library alone.
 """

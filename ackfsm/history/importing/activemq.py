@@ -46,24 +46,18 @@ class _Log(Log):
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)
         self.clients: dict[str, str] = {}
-        self.sent: set[str] = set()
-        self.delivered: set[str] = set()
+        self.place = Path(), 0
         self.several: tuple[Path, int, str] | None = None
 
     def take(self, path: Path, number: int, t: int, text: str) -> bool:
         """Take a line; whether it is one of the plugin that tells of messages."""
+        self.place = path, number
         for pattern, tell in _LINES:
             found = pattern.search(text)
-            if found is None:
-                continue
-            self._several_unnamed(unless=tell)
-            try:
+            if found is not None:
+                self._several_unnamed(unless=tell)
                 tell(self, t, found)
-            except UnreadError as error:
-                self.problems.unread(str(error), path, line=number)
-            if self.several is not None and self.several[1] == 0:
-                self.several = (path, number, self.several[2])
-            return True
+                return True
         self.problems.left_out("other lines of the log")
         return False
 
@@ -114,7 +108,7 @@ class _Log(Log):
         """An acknowledgement has come in; one of several messages names them at level TRACE alone."""
         client, message = found["client"], found["message"]
         if message is None:
-            self.several = (Path(), 0, client)
+            self.several = (*self.place, client)
             return
         self.rows.add(t=t, process=client, event="acknowledge", message=message, scope="message")
 
@@ -125,41 +119,26 @@ class _Log(Log):
         client, self.several = self.several[2], None
         self.rows.add(t=t, process=client, event="acknowledge", message=found["last"], scope="up_to")
 
-    def begin(self, t: int, found: re.Match[str]) -> None:
-        """A transaction begins."""
-        self._transaction(t, "begin", found["key"])
-
-    def commit(self, t: int, found: re.Match[str]) -> None:
-        """A transaction is to be committed."""
-        self._transaction(t, "commit", found["key"])
-
-    def roll_back(self, t: int, found: re.Match[str]) -> None:
-        """A transaction is to be rolled back."""
-        self._transaction(t, "rollback", found["key"])
+    def transact(self, t: int, found: re.Match[str], event: str) -> None:
+        """A transaction begins, or is to be ended."""
+        key = found["key"]
+        connection = key.removeprefix("TX:").rpartition(":")[0]
+        self.rows.add(t=t, process=self._process(f"{connection}:"), event=event, transaction=key)
 
     def close(self, t: int, found: re.Match[str]) -> None:
         """A connection is closed, or broke."""
         about = found["about"]
         self.rows.add(t=t, process=self._process(f"{_field(about, 'connectionId')}:"), event="close")
 
-    def expire(self, t: int, found: re.Match[str]) -> None:
-        """A message has expired."""
+    def remove(self, t: int, found: re.Match[str], event: str) -> None:
+        """A message has expired, or goes to a dead-letter queue."""
         message = _field(found["about"], "messageId")
-        self.rows.add(t=t, process="broker", event="expired", message=message, queue=_queue(found["about"]))
-
-    def dead_letter(self, t: int, found: re.Match[str]) -> None:
-        """A message goes to a dead-letter queue."""
-        message = _field(found["about"], "messageId")
-        self.rows.add(t=t, process="broker", event="dead_lettered", message=message, queue=_queue(found["about"]))
+        self.rows.add(t=t, process="broker", event=event, message=message, queue=_queue(found["about"]))
 
     def prepare(self, t: int, found: re.Match[str]) -> None:
         """A transaction of two phases is prepared."""
         del t, found
         raise UnreadError("a transaction of two phases (XA)")
-
-    def _transaction(self, t: int, event: str, key: str) -> None:
-        connection = key.removeprefix("TX:").rpartition(":")[0]
-        self.rows.add(t=t, process=self._process(f"{connection}:"), event=event, transaction=key)
 
     def _process(self, name: str) -> str:
         """The client of a producer, consumer or connection; without its name, the connection: ``ID:host-1-2-1:3``."""
@@ -177,11 +156,7 @@ class _Log(Log):
     def finish(self) -> None:
         """The end of the log."""
         self._several_unnamed()
-        strange = len(self.delivered - self.sent)
-        if strange:
-            self.problems.not_shown(
-                "send", f"{strange:,} of the messages that were delivered were sent before the log begins"
-            )
+        super().finish()
 
 
 _CONNECTION: Final = re.compile(r"(?P<connection>ID:[^:]+:\d+)(?::|$)")
@@ -216,12 +191,15 @@ _LINES: Final[Sequence[tuple[re.Pattern[str], Callable[[_Log, int, re.Match[str]
         (r"Message count: \d+, First Message Id: \S+, Last Message Id: (?P<last>ID:[^\s|]+)", _Log.acknowledge_up_to),
         (r"Adding Connection: ConnectionInfo (?P<about>\{.*\})", _Log.connect),
         (r"Removing Connection: ConnectionInfo (?P<about>\{.*\})", _Log.close),
-        (r"Beginning transaction: (?P<key>TX:\S+)", _Log.begin),
-        (r"Committing transaction: (?P<key>TX:\S+)", _Log.commit),
-        (r"Rolling back Transaction: (?P<key>TX:\S+)", _Log.roll_back),
+        (r"Beginning transaction: (?P<key>TX:\S+)", functools.partial(_Log.transact, event="begin")),
+        (r"Committing transaction: (?P<key>TX:\S+)", functools.partial(_Log.transact, event="commit")),
+        (r"Rolling back Transaction: (?P<key>TX:\S+)", functools.partial(_Log.transact, event="rollback")),
         (r"Preparing transaction: ", _Log.prepare),
-        (r"Message has expired: ActiveMQ\w*Message (?P<about>\{.*\})", _Log.expire),
-        (r"Sending to DLQ: ActiveMQ\w*Message (?P<about>\{.*\})", _Log.dead_letter),
+        (r"Message has expired: ActiveMQ\w*Message (?P<about>\{.*\})", functools.partial(_Log.remove, event="expired")),
+        (
+            r"Sending to DLQ: ActiveMQ\w*Message (?P<about>\{.*\})",
+            functools.partial(_Log.remove, event="dead_lettered"),
+        ),
     )
 )
 """The lines that tell of messages: how they read, and what they tell."""

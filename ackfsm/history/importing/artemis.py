@@ -53,20 +53,20 @@ class _Log(Log):
     def __init__(self, problems: Problems) -> None:
         super().__init__(problems)
         self.kind = ""
-        self.queues: dict[str, str] = {}
+        self.queues: dict[str, str | None] = {}
         self.consumers: dict[str, str] = {}
-        self.sent: set[str] = set()
 
     def take(self, path: Path, number: int, t: int, text: str) -> bool:
         """Take a line by its code; whether it is one of the plugin or of the audit log."""
+        del path, number
         coded = _CODED.fullmatch(text)
         if coded is None or not coded["code"].startswith((_PLUGIN, _AUDIT)):
             self.problems.left_out("lines that are neither the plugin's nor the audit log's")
             return False
-        self._take_coded(path, number, t, *coded.group("code", "text"))
+        self._take_coded(t, *coded.group("code", "text"))
         return True
 
-    def _take_coded(self, path: Path, number: int, t: int, code: str, text: str) -> None:
+    def _take_coded(self, t: int, code: str, text: str) -> None:
         if code not in _LINES:
             self.problems.left_out(f"lines AMQ{code[:3]}..., which tell of no message")
             return
@@ -76,10 +76,9 @@ class _Log(Log):
             return
         pattern, tell = _LINES[code]
         found = pattern.fullmatch(text)
-        try:
-            tell(self, t, _matched(found, code))
-        except UnreadError as error:
-            self.problems.unread(str(error), path, line=number)
+        if found is None:
+            raise UnreadError(f"a line AMQ{code} that does not read as Artemis writes it")
+        tell(self, t, found)
 
     def send(self, t: int, found: re.Match[str]) -> None:
         """A message was taken by the broker."""
@@ -103,16 +102,15 @@ class _Log(Log):
         """A message went to a consumer."""
         message, queue = _id(found), found.groupdict().get("queue")
         process = found.groupdict().get("process") or _SOMEBODY
-        before = self.queues.get(message)
-        if before is not None and queue not in {None, before}:
+        again, before = message in self.delivered, self.queues.get(message) or ""
+        if again and queue not in {None, before}:
             raise UnreadError(
                 f"a delivery from a second queue, {quoted(str(queue))}: a message that is routed to several queues is"
                 " one message to each"
             )
-        self.rows.add(
-            t=t, process=process, event="delivered", message=message, queue=queue, redelivered=before is not None
-        )
-        self.queues[message] = queue or ""
+        self.rows.add(t=t, process=process, event="delivered", message=message, queue=queue, redelivered=again)
+        self.delivered.add(message)
+        self.queues[message] = queue
         self.consumers[message] = process
 
     def acknowledge(self, t: int, found: re.Match[str]) -> None:
@@ -134,20 +132,6 @@ class _Log(Log):
         """A session is closed, or its connection broke."""
         error = "connection failed" if found["failed"] == "true" else None
         self.rows.add(t=t, process=found["process"], event="close", error=error)
-
-    def finish(self) -> None:
-        """The end of the log."""
-        strange = len(self.queues.keys() - self.sent)
-        if strange:
-            self.problems.not_shown(
-                "send", f"{strange:,} of the messages that were delivered were sent before the log begins"
-            )
-
-
-def _matched(found: re.Match[str] | None, code: str) -> re.Match[str]:
-    if found is None:
-        raise UnreadError(f"a line AMQ{code} that does not read as Artemis writes it")
-    return found
 
 
 _SOMEBODY: Final = "a client"

@@ -20,8 +20,6 @@ from ackfsm.history.importing.times import nanoseconds, tolerant
 from ackfsm.terms import InputError
 from ackfsm.text import quoted
 
-__all__ = ["Converted", "convert", "text_of"]
-
 Ints: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 

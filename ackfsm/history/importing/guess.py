@@ -41,18 +41,8 @@ _MOST_KNOWN: Final = 0.5
 
 _LEVELS: Final = frozenset(
     {
-        "trace",
-        "debug",
-        "info",
-        "information",
-        "notice",
-        "warn",
-        "warning",
-        "error",
-        "fatal",
-        "critical",
-        "severe",
-        "fine",
+        *("trace", "debug", "info", "information", "notice", "warn", "warning"),
+        *("error", "fatal", "critical", "severe", "fine"),
     }
 )
 """How grave a line of a log is."""
@@ -70,19 +60,8 @@ _EVENT_WORDS: Mapping[Event | str, tuple[str, ...]] = MappingProxyType(
         Event.REJECTED: ("reject", "rejected", "nack", "nacked", "refused", "publishrejected"),
         Event.IN_DOUBT: ("indoubt", "sendtimeout", "sendfailed", "publishfailed"),
         Event.DELIVERED: (
-            *(
-                "deliver",
-                "delivered",
-                "receive",
-                "received",
-                "consume",
-                "consumed",
-                "dequeue",
-                "dequeued",
-                "get",
-                "got",
-            ),
-            "recv",
+            *("deliver", "delivered", "receive", "received", "recv", "consume", "consumed"),
+            *("dequeue", "dequeued", "get", "got"),
         ),
         Event.PROCESSED: ("process", "processed", "handled", "done", "completed", "finished", "success", "succeeded"),
         Event.FAILED: ("fail", "failed", "error", "exception", "processingfailed"),
@@ -132,17 +111,7 @@ _COLUMN_WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """What columns are called; earlier words are better."""
 
 _TIME_NAMES: Final = (
-    "timestamp",
-    "time",
-    "ts",
-    "t",
-    "date",
-    "datetime",
-    "created",
-    "created_at",
-    "at",
-    "when",
-    "logged_at",
+    *("timestamp", "time", "ts", "t", "date", "datetime", "created", "created_at", "at", "when", "logged_at"),
 )
 _TIME_OF: Mapping[Event, tuple[str, ...]] = MappingProxyType(
     {event: _EVENT_WORDS[event] for event in (Event.SEND, Event.DELIVERED, Event.PROCESSED, Event.ACKNOWLEDGE)}

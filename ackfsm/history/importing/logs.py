@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ackfsm.history.importing.interface import Problems
+from ackfsm.history.importing.interface import Problems, UnreadError
 from ackfsm.history.importing.rows import Rows
 from ackfsm.history.importing.streams import lines
 from ackfsm.terms import InputError
@@ -48,14 +48,21 @@ class Log(abc.ABC):
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self.rows = Rows()
+        self.sent: set[str] = set()
+        self.delivered: set[str] = set()
 
     @abc.abstractmethod
     def take(self, path: Path, number: int, t: int, text: str) -> bool:
-        """Take a line; whether it is of those that tell of messages."""
+        """Take a line, and return whether it is of those that tell of messages.
 
-    @abc.abstractmethod
+        Raises :class:`UnreadError` for one that is, and cannot be read.
+        """
+
     def finish(self) -> None:
         """There are no more lines."""
+        if strange := len(self.delivered - self.sent):
+            why = f"{strange:,} of the messages that were delivered were sent before the log begins"
+            self.problems.not_shown("send", why)
 
 
 def log_batches(
@@ -66,7 +73,11 @@ def log_batches(
     for path in paths:
         found = False
         for number, t, text in dated_lines(path):
-            found = log.take(path, number, t, text) or found
+            try:
+                found = log.take(path, number, t, text) or found
+            except UnreadError as error:
+                found = True
+                problems.unread(str(error), path, line=number)
             yield from log.rows.full()
         if not found:
             raise InputError(f"{shown(str(path))} has no line of messages; {about}")

@@ -24,8 +24,6 @@ from ackfsm.text import in_words, meant, quoted, shown
 if TYPE_CHECKING:
     import jsonschema
 
-__all__ = ["IGNORED", "Chosen", "Csv", "Flag", "Mapped", "Number", "Row", "Told", "When", "Words", "read_mapping"]
-
 IGNORED: Final = "ignore"
 """The event of a value that tells nothing of a message."""
 

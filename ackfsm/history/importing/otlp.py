@@ -31,6 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ackfsm.history.format import EVENTS, Event
 from ackfsm.history.importing.interface import Options, Problems
 from ackfsm.history.importing.otlp_spans import (
     CREATE,
@@ -39,7 +40,6 @@ from ackfsm.history.importing.otlp_spans import (
     RECEIVE,
     SEND,
     SPANS,
-    TELLS,
     TELLS_NOTHING,
     Contents,
     contents_of,
@@ -363,15 +363,15 @@ class _Trace:
         """The events of spans that name their message, a kind of event at a time."""
         at_start, at_end = np.asarray(rows["at_start"]), np.asarray(rows["at_end"])
         start, end = np.asarray(rows["start"]), np.asarray(rows["end"])
-        for number, event in enumerate(TELLS):
+        for number, event in enumerate(EVENTS):
             then = at_end == number
             chosen = np.flatnonzero(then | (at_start == number))
             if len(chosen):
                 its, times = rows.take(pa.array(chosen)), np.where(then, end, start)[chosen]
                 columns = {name: its[name] for name in (*_OF_ALL, *_OF_SOME.get(event, ()))}
-                if event == "delivered":
+                if event is Event.DELIVERED:
                     columns["redelivered"] = self._flags(its, times)
-                if event == "send":
+                if event is Event.SEND:
                     yield from self._sends(times, columns)
                 else:
                     yield _batch(event, times, columns)

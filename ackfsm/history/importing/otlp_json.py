@@ -6,28 +6,16 @@ are text there, as in all JSON made of Protocol Buffers.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
 
-__all__ = [
-    "KINDS",
-    "Attribute",
-    "Link",
-    "NotOtlpError",
-    "Resource",
-    "Span",
-    "Status",
-    "Value",
-    "spans_of",
-    "value_of",
-]
-
 _Nanoseconds = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=2**32 - 1)]
 
-KINDS: Final[Mapping[str, int]] = {
+_KINDS: Final[Mapping[str, int]] = {
     "SPAN_KIND_UNSPECIFIED": 0,
     "SPAN_KIND_INTERNAL": 1,
     "SPAN_KIND_SERVER": 2,
@@ -56,11 +44,10 @@ class Attribute(msgspec.Struct, gc=False):
 
 
 class Link(msgspec.Struct, gc=False):
-    """A link to another span; ``flags`` has that one's trace flags in the lowest eight bits."""
+    """A link to another span."""
 
     traceId: str  # noqa: N815
     spanId: str  # noqa: N815
-    flags: int = 0
     attributes: tuple[Attribute, ...] = ()
 
 
@@ -68,7 +55,6 @@ class Status(msgspec.Struct, gc=False):
     """How a span ended; ``code`` 2 is an error."""
 
     code: int = 0
-    message: str = ""
 
 
 class Span(msgspec.Struct, gc=False):
@@ -107,11 +93,7 @@ class _Document(msgspec.Struct, gc=False):
 
 
 class NotOtlpError(ValueError):
-    """A document that is not OTLP JSON; ``truncated`` if it ends too early."""
-
-    def __init__(self, why: str, *, truncated: bool = False) -> None:
-        super().__init__(why)
-        self.truncated = truncated
+    """A document that is not OTLP JSON."""
 
 
 _decode: Final = msgspec.json.Decoder(_Document, strict=False).decode
@@ -125,29 +107,17 @@ def spans_of(text: bytes, unread: Callable[[str], None]) -> Spans | None:
     A span that cannot be read is told to ``unread``, and the others are read.  Raises :class:`NotOtlpError`.
     """
     try:
-        document = _decode(text)
-    except msgspec.ValidationError:
-        return _one_by_one(_untyped(text), unread)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_json(error) from None
-    if document.resourceSpans is None:
-        return _one_by_one(_untyped(text), unread)
-    return ((of.resource, scope.spans) for of in document.resourceSpans for scope in of.scopeSpans if scope.spans)
-
-
-def _not_json(error: Exception) -> NotOtlpError:
-    if isinstance(error, RecursionError):
-        return NotOtlpError("it is nested too deeply")
-    if isinstance(error, UnicodeDecodeError):
-        return NotOtlpError("it is not UTF-8")
-    return NotOtlpError("it is not JSON", truncated="truncated" in str(error))
-
-
-def _untyped(text: bytes) -> Any:
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _not_json(error) from None
+        with contextlib.suppress(msgspec.ValidationError):
+            groups = _decode(text).resourceSpans
+            if groups is not None:
+                return ((of.resource, scope.spans) for of in groups for scope in of.scopeSpans if scope.spans)
+        return _one_by_one(msgspec.json.decode(text), unread)
+    except RecursionError:
+        raise NotOtlpError("it is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise NotOtlpError("it is not UTF-8") from None
+    except msgspec.DecodeError:
+        raise NotOtlpError("it is not JSON") from None
 
 
 _OTHERS: Final = ("resourceLogs", "resourceMetrics", "resourceProfiles")
@@ -189,7 +159,7 @@ def _with_numbers(span: Any) -> Any:
     status = span.get("status")
     if isinstance(status, dict) and status.get("code") in _STATUS:
         span = {**span, "status": {**status, "code": _STATUS[status["code"]]}}
-    return {**span, "kind": KINDS[span["kind"]]} if span.get("kind") in KINDS else span
+    return {**span, "kind": _KINDS[span["kind"]]} if span.get("kind") in _KINDS else span
 
 
 def value_of(attributes: Sequence[Attribute], *keys: str) -> str | None:

@@ -16,23 +16,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from ackfsm.history.format import EVENTS, Event
 from ackfsm.history.importing.otlp_json import Link, NotOtlpError, Resource, Span, Value, spans_of, value_of
 from ackfsm.history.importing.streams import Block
 from ackfsm.text import quoted
-
-__all__ = [
-    "CREATE",
-    "NOT_OF_MESSAGING",
-    "PROCESS",
-    "RECEIVE",
-    "SEND",
-    "SETTLE",
-    "SPANS",
-    "TELLS",
-    "TELLS_NOTHING",
-    "Contents",
-    "contents_of",
-]
 
 _TOGETHER: Final = 1 << 8
 """Spans that are decoded before they become rows; more do not fit into the caches of a processor, and take longer."""
@@ -100,35 +87,8 @@ _WANTED: Final[Mapping[str, str]] = MappingProxyType(
 _REPEATING: Final = ("system", "operation", "name", "destination", "routing_key", "client", "thread", "error")
 """What of them belongs to the kind of a span."""
 
-TELLS: Final = (
-    "send",
-    "confirmed",
-    "rejected",
-    "in_doubt",
-    "delivered",
-    "processed",
-    "failed",
-    "acknowledge",
-    "ack_in_doubt",
-    "failed",
-    "dead_lettered",
-)
-"""The events that spans tell; ``failed`` twice: a message was not processed, or it was given back."""
-
-(
-    _SENT,
-    _CONFIRMED,
-    _REJECTED,
-    _IN_DOUBT,
-    _DELIVERED,
-    _PROCESSED,
-    _FAILED,
-    _ACKNOWLEDGE,
-    _ACK_IN_DOUBT,
-    _GIVEN_BACK,
-    _DEAD_LETTERED,
-) = range(len(TELLS))
 TELLS_NOTHING: Final = -1
+"""In place of the event at the start or the end of a span that tells none."""
 
 SPANS: Final = pa.schema(
     [
@@ -156,7 +116,7 @@ SPANS: Final = pa.schema(
 )
 """The columns of spans.
 
-``at_start`` and ``at_end`` are the events then, as places in :data:`TELLS`.  ``alone`` says whether a span names its
+``at_start`` and ``at_end`` are the events then, as places in :data:`EVENTS`.  ``alone`` says whether a span names its
 message, and tells of no other; ``batch`` of how many it says that it tells.  ``own`` and ``parent`` are contexts; they
 and ``links`` are there only where they are needed: to know which deliveries a receive span has shown, and to name
 messages.  ``why`` says why a span was not understood.
@@ -242,7 +202,7 @@ class _Kinds(dict[_Traits, int]):
         self.all.append(kind)
         if kind.operation == RECEIVE:
             self.receiving.add(number)
-        if kind.operation == PROCESS and kind.at_start == _DELIVERED:
+        if kind.operation == PROCESS and kind.at_start != TELLS_NOTHING:
             self.delivering.add(number)
         return number
 
@@ -268,27 +228,30 @@ def _kind(  # noqa: PLR0913, PLR0917 - what a span says of itself
             f"with the operation {quoted(operation)}" if operation else "of messaging without messaging.operation.type"
         )
         return _Kind(NOT_UNDERSTOOD, why=f"a span {said}")
-    at_start, at_end = _told(does, kind, name, error, failed=failed or error is not None)
+    told = _told(does, kind, name, error, failed=failed or error is not None)
+    at_start, at_end = (TELLS_NOTHING if event is None else EVENTS.index(event) for event in told)
     process, session = _who(maker, client, thread)
     queue = _queue(system, destination, routing_key, sends=does in {SEND, CREATE})
     return _Kind(does, at_start, at_end, process, session, queue, error)
 
 
-def _told(does: int, kind: int, name: str | None, error: str | None, *, failed: bool) -> tuple[int, int]:
+def _told(
+    does: int, kind: int, name: str | None, error: str | None, *, failed: bool
+) -> tuple[Event | None, Event | None]:
     """The events at the start and at the end of a span."""
     if does == SEND:
         refused = error is not None and error.lower() in _REFUSALS
-        return _SENT, (_REJECTED if refused else _IN_DOUBT) if failed else _CONFIRMED
+        return Event.SEND, (Event.REJECTED if refused else Event.IN_DOUBT) if failed else Event.CONFIRMED
     if does == RECEIVE:
-        return TELLS_NOTHING, _DELIVERED
+        return None, Event.DELIVERED
     if does == PROCESS:
-        return _DELIVERED if kind == _CONSUMER else TELLS_NOTHING, _FAILED if failed else _PROCESSED
+        return Event.DELIVERED if kind == _CONSUMER else None, Event.FAILED if failed else Event.PROCESSED
     if does == SETTLE:
-        called = name.lower() if name is not None else ""
+        called = (name or "").lower()
         if called in _GIVES_BACK or called in _DEAD_LETTERS:
-            return _GIVEN_BACK if called in _GIVES_BACK else _DEAD_LETTERED, TELLS_NOTHING
-        return _ACKNOWLEDGE, _ACK_IN_DOUBT if failed else TELLS_NOTHING
-    return TELLS_NOTHING, TELLS_NOTHING
+            return Event.FAILED if called in _GIVES_BACK else Event.DEAD_LETTERED, None
+        return Event.ACKNOWLEDGE, Event.ACK_IN_DOUBT if failed else None
+    return None, None
 
 
 def _who(maker: str, client: str | None, thread: str | None) -> tuple[str, str | None]:

@@ -32,14 +32,10 @@ _PEEKED: Final = 1 << 16
 
 _BY_SUFFIX: Mapping[str, str] = MappingProxyType(
     {
-        ".csv": "csv",
-        ".tsv": "csv",
-        ".jsonl": "jsonl",
-        ".ndjson": "jsonl",
-        ".json": "jsonl",
+        **dict.fromkeys((".csv", ".tsv"), "csv"),
+        **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
         ".parquet": "parquet",
-        ".log": "lines",
-        ".txt": "lines",
+        **dict.fromkeys((".log", ".txt"), "lines"),
     }
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import contextlib
 import dataclasses
 import gzip
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -163,19 +162,9 @@ def unread_rows(reasons: Sequence[Unread]) -> Iterator[pa.RecordBatch]:
             yield batch_of({"error": pa.concat_arrays([pa.array(texts, pa.string()), rest])}, size)
 
 
-class _Sink(abc.ABC):
+class _ParquetSink:
     """Takes batches, and the header at the end: the hidden events may be known no earlier."""
 
-    @abc.abstractmethod
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Write some rows."""
-
-    @abc.abstractmethod
-    def finish(self, header: bytes) -> None:
-        """Write the header, and all that is left."""
-
-
-class _ParquetSink(_Sink):
     def __init__(self, writer: pq.ParquetWriter) -> None:
         self._writer = writer
         self._held: list[pa.RecordBatch] = []
@@ -195,8 +184,8 @@ class _ParquetSink(_Sink):
         self._writer.add_key_value_metadata({HEADER_KEY: header.decode()})
 
 
-class _LinesSink(_Sink):
-    """The lines go to a file without a name first, since the header is the first line."""
+class _LinesSink:
+    """The same: the lines go to a file without a name first, since the header is the first line."""
 
     def __init__(self, out: IO[bytes], body: IO[bytes], *, packed: bool) -> None:
         self._out, self._body = out, body
@@ -214,6 +203,9 @@ class _LinesSink(_Sink):
         self._out.write(gzip.compress(first, mtime=0) if self._packed else first)
         self._body.seek(0)
         shutil.copyfileobj(self._body, self._out, 1 << 20)
+
+
+_Sink: TypeAlias = _ParquetSink | _LinesSink
 
 
 @contextlib.contextmanager

@@ -8,7 +8,14 @@ from typing import Final
 from ackfsm.history.format import Event
 from ackfsm.showing.draw._sequence import Arrow, SequenceDiagram
 from ackfsm.showing.views.history import BROKER, Moment, Side, Story
-from ackfsm.showing.views.story_words import fault_sentences, headline, impossible_sentences, life_sentence, story_clock
+from ackfsm.showing.views.story_words import (
+    fault_sentences,
+    first_and_last,
+    headline,
+    impossible_sentences,
+    life_sentence,
+    story_clock,
+)
 from ackfsm.showing.views.times import Clock
 from ackfsm.tables import Specification
 from ackfsm.terms import Fault, Verdict
@@ -31,7 +38,7 @@ _OF_THE_BROKER: Final = frozenset({Fault.BROKER_CRASH, Fault.BROKER_KILL, Fault.
 def story_diagram(specification: Specification, story: Story) -> SequenceDiagram:
     """``story`` between the broker and the processes that had to do with its messages; a line of it is an arrow."""
     clock = story_clock(story)
-    moments = _some(story.moments)
+    moments = first_and_last(story.moments, _ARROWS)
     lanes = _lanes(moments)
     arrows = tuple(_arrow(story, moment, lanes, clock) for moment in moments)
     ending = [life_sentence(story, each, clock) for each in story.chapters]
@@ -41,12 +48,6 @@ def story_diagram(specification: Specification, story: Story) -> SequenceDiagram
     title = f"{story.verdict}: {headline(story)}"
     told = tuple(f"{each}." for each in [*ending, clock.meaning])
     return SequenceDiagram(title, tuple(dict.fromkeys(lanes.values())), arrows, told, story.verdict is Verdict.INVALID)
-
-
-def _some(moments: Sequence[Moment]) -> Sequence[Moment]:
-    if len(moments) <= _ARROWS:
-        return moments
-    return (*moments[: _ARROWS // 2], *moments[-_ARROWS // 2 :])
 
 
 def _lanes(moments: Sequence[Moment]) -> Mapping[str, str]:

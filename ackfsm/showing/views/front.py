@@ -80,10 +80,7 @@ def front_json(front: Front) -> dict[str, Any]:
         "bounds": front.request.bounds.as_dict(),
         "candidates": front.candidates,
         "undecided": front.undecided,
-        "points": [
-            {**candidate_json(point.candidate), "gives": sorted(need.name for need in point.gives)}
-            for point in front.points
-        ],
+        "points": [_point_json(point) for point in front.points],
     }
 
 

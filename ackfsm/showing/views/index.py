@@ -11,8 +11,6 @@ from ackfsm.tables import Only, SignRow, Specification, Value, format_value
 from ackfsm.tables.lookup import Cell, Difference, Lookup, Place
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, SendMode
 
-__all__ = ["difference_rows", "index_page", "lines_table"]
-
 _MADE: Final = "<!-- Made from spec/ by ackfsm where: change the tables, not this file. -->"
 
 _MODES: Final = (("ack_mode", AckMode), ("delivery_mode", DeliveryMode), ("send_mode", SendMode))

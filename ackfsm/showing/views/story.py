@@ -18,6 +18,7 @@ from ackfsm.showing.views.lines import hanging, listed
 from ackfsm.showing.views.story_words import (
     fault_sentences,
     fault_told,
+    first_and_last,
     headline,
     impossible_sentences,
     life_sentence,
@@ -70,7 +71,7 @@ class _Lanes:
             return self._listed(table)
         for lane in lanes:
             table.add_column(_heading(lane), overflow="fold", ratio=1)
-        for moment in _some(moments):
+        for moment in first_and_last(moments, _MOMENTS):
             cells = [_told(moment) if lane == moment.process else Text("") for lane in lanes]
             self._add(table, moment, cells)
         return table
@@ -78,7 +79,7 @@ class _Lanes:
     def _listed(self, table: Table) -> Table:
         table.add_column("who", overflow="fold", max_width=24)
         table.add_column("what", overflow="fold")
-        for moment in _some(self._story.moments):
+        for moment in first_and_last(self._story.moments, _MOMENTS):
             self._add(table, moment, [Text(_heading(moment.process)), _told(moment)])
         return table
 
@@ -87,7 +88,7 @@ class _Lanes:
         for chapter in self._story.chapters:
             table.add_column(quoted(chapter.message, 20), overflow="fold", ratio=1)
         rows = [{each.row for each in chapter.moments} for chapter in self._story.chapters]
-        for moment in _some(self._story.moments):
+        for moment in first_and_last(self._story.moments, _MOMENTS):
             cells = [_told(moment) if moment.row in its else Text("") for its in rows]
             self._add(table, moment, [Text(_heading(moment.process)), *cells])
         return table
@@ -114,14 +115,6 @@ def _digits(moments: Sequence[Moment]) -> int:
 
 def _heading(process: str) -> str:
     return shown(process, 20)
-
-
-def _some(moments: Sequence[Moment]) -> Sequence[Moment]:
-    """The first and the last of very many."""
-    if len(moments) <= _MOMENTS:
-        return moments
-    half = _MOMENTS // 2
-    return (*moments[:half], *moments[-half:])
 
 
 def _told(moment: Moment) -> Text:
@@ -250,8 +243,3 @@ def _around_row(moment: Moment, clock: Clock) -> tuple[str | Text, ...]:
 def around_text(around: Around, width: int = _PLAIN_WIDTH) -> str:
     """The screen as plain text, at most ``width`` characters wide."""
     return _plain(around_screen(around), width)
-
-
-def around_json(around: Around) -> dict[str, Any]:
-    """Return the moments around a time as plain JSON values."""
-    return around.as_json()

@@ -29,6 +29,11 @@ def story_clock(story: Story) -> Clock:
     return clock_of(story.begun, times)
 
 
+def first_and_last(moments: Sequence[Moment], most: int) -> Sequence[Moment]:
+    """The first and the last of ``moments``, so many together; all if they are no more."""
+    return moments if len(moments) <= most else (*moments[: most // 2], *moments[-most // 2 :])
+
+
 def headline(story: Story) -> str:
     """Return the anomalies of the message, and whether they are explained: one sentence without its full stop."""
     chapter = story.chapters[0]

@@ -86,13 +86,10 @@ def _network(
 def _optional(specification: Specification, messages: int) -> frozenset[str]:
     """Return the optional events that a life of so many messages may have, with a line or without one."""
     recording = specification.recording
-    told = {event for row in recording.signs.values() if row.only is not Only.WRITTEN for event in _of_row(row)}
+    rows = (row for row in recording.signs.values() if row.only is not Only.WRITTEN)
+    told = {event for row in rows for event in (*row.tells, *row.unwritten)}
     untold = {event for event, between in recording.untold.items() if messages > 1 or not between}
     return frozenset(event for event in told | untold if specification.events[event].optional)
-
-
-def _of_row(row: SignRow) -> frozenset[str]:
-    return frozenset({*row.tells, *row.unwritten})
 
 
 class States:

@@ -165,10 +165,6 @@ def _over_prefetch(this: Counted, configuration: Configuration) -> Ints:
     return _NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch, this.share.messages)
 
 
-def _over_delivered(this: Counted, configuration: Configuration) -> Ints:
-    return this.share.of(over_delivered(this.events, configuration.max_delivery_attempts))
-
-
 _COUNTS: Final[Mapping[Anomaly, Callable[[Counted], Count]]] = MappingProxyType(
     {
         Anomaly.TORN_TRANSACTION: Counted.torn,
@@ -176,7 +172,9 @@ _COUNTS: Final[Mapping[Anomaly, Callable[[Counted], Count]]] = MappingProxyType(
         Anomaly.WINDOW_OVERRUN: lambda this: this.bounded(_overrun),
         Anomaly.PREFETCH_OVERRUN: lambda this: this.bounded(_over_prefetch),
         Anomaly.COUNT_REGRESSION: lambda this: Count(this.share.of(count_regressions(this.events))),
-        Anomaly.OVER_DELIVERED: lambda this: this.bounded(_over_delivered),
+        Anomaly.OVER_DELIVERED: lambda this: this.bounded(
+            lambda _, its: this.share.of(over_delivered(this.events, its.max_delivery_attempts))
+        ),
     }
 )
 """The anomalies that no machine of one message can see."""

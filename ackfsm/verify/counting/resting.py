@@ -52,7 +52,8 @@ class Seen:
 
     def __init__(self, events: Events, remarks: Sequence[Remark]) -> None:
         self._events, self.remarks = Index.of(events), remarks
-        self._codes = {name: _numbered(events, name) for name in ("process", "session", "queue", "message")}
+        named = ((name, events.names[name].to_pylist()) for name in ("process", "session", "queue", "message"))
+        self._codes = {name: {label: code for code, label in enumerate(labels)} for name, labels in named}
         self._acts = ~np.isin(events.event, [event_code(event) for event in _TELLING])
         self._rests = events.places(Event.DRAINED, Event.DEPTH)
         tables = set(Fault) - OF_MESSAGES
@@ -180,7 +181,3 @@ def _first_done(events: Index, *, keeps_failed: bool) -> Ints:
         session=events.gives_back,
     )
     return np.minimum(ends, events.covered(events.places(Event.ACKNOWLEDGE)))
-
-
-def _numbered(events: Events, name: str) -> Mapping[str, int]:
-    return {label: code for code, label in enumerate(events.names[name].to_pylist())}

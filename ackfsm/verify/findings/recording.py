@@ -96,10 +96,8 @@ def _named(told: bool, events: Events, codes: Ints) -> Silent:  # noqa: FBT001 -
     return Silent(told, tuple(sorted(names)), tuple(codes.tolist()))
 
 
-def unless_early(finding: Finding, early: Early | None, skew: int) -> Finding:
+def unless_early(finding: Finding, early: Early, skew: int) -> Finding:
     """The ``finding`` about phantoms, where clocks may differ by ``skew``."""
-    if early is None:
-        return finding
     return dataclasses.replace(
         finding, doubted=early.count, doubt=words.early(early.count, early.gap, (early.consumer, early.producer), skew)
     )

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from ackfsm.history.arrays import Codes
-from ackfsm.history.coded import CODED, read_rows
+from ackfsm.history.coded import read_rows
 from ackfsm.history.columns import ABSENT, Encoded, concatenated
 from ackfsm.history.gathered import Gathered, ReadLines, beyond
 from ackfsm.history.header import Header
@@ -24,7 +24,7 @@ from ackfsm.history.open import BLOCK, LONGEST_LINE, endless, input_errors, open
 from ackfsm.history.parquet import columns_of, not_of_the_format, whole_rows
 from ackfsm.history.plain_lines import LINES_PARSED_AT_ONCE, read_lines
 from ackfsm.history.read import headers_beside
-from ackfsm.history.scan import Text
+from ackfsm.history.scan import CODED, Text
 from ackfsm.history.source import Form, Source, source_of
 from ackfsm.terms import InputError
 from ackfsm.verify.folding.summary import Chunk

@@ -22,7 +22,6 @@ __all__ = [
     "LEFT",
     "PINNED",
     "STANDS",
-    "first_of_each",
     "follow_messages",
     "follow_transactions",
     "interleave",
@@ -34,6 +33,7 @@ __all__ = [
     "mark_order",
     "mark_rows",
     "mark_transactions",
+    "room_for",
     "steps_of_prefetch",
     "steps_of_windows",
 ]
@@ -366,6 +366,11 @@ def follow_messages(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917 - the col
             odd[m] = max(odd[m], 1)  # the next may cover it
 
 
+def room_for(keys: int) -> int:
+    """How many entries, a power of two, an open table has for so many keys."""
+    return 1 << (keys + keys // 2).bit_length()
+
+
 @compiled
 def lane_of(table: Any, key: Any) -> Any:
     """The place of ``key``, which is not 0, in an open table of 2**k entries with free ones; it is added."""
@@ -397,12 +402,11 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
     where: Any,
     plain: Any,
     table: Any,
-) -> Any:
+) -> None:
     """Take overtaken messages, and messages that show an overtaking, out of the ``plain`` ones.
 
-    ``table`` is an empty one of 2**k entries; false is returned if it is too small for the lanes.
+    ``table`` is an empty one with room for all messages.
     """
-    used = 0
     best = np.full(len(table), -1, np.int64)  # the latest send in the lane of what was delivered, of all messages
     best_plain = np.full(len(table), -1, np.int64)
     holder = np.full(len(table), -1, np.int64)
@@ -414,9 +418,6 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
         if where[m, 1] != row or sent < 0 or redelivered[row] != 0 or odd[m] == _RESENT:
             continue
         lane = lane_of(table, lane_key(session[row], process[sent], queue[sent], mode[sent]))
-        used += best[lane] < 0
-        if 2 * used > len(table):
-            return False
         if best_plain[lane] > sent:
             plain[holder[lane]] = 0
         if best[lane] > sent:
@@ -426,19 +427,17 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
         if plain[m] and sent > best_plain[lane]:
             best_plain[lane] = sent
             holder[lane] = m
-    return True
 
 
 @compiled
 def link(  # noqa: PLR0913, PLR0917 - the messages of a chunk, and a table of their keys
     message: Any, at: Any, key: Any, table: Any, last: Any, ahead: Any
-) -> Any:
+) -> None:
     """Of the messages with one ``key``, in the order of their rows ``at``, say in ``ahead`` which comes next.
 
-    A message without a row (-1) or with the key 0 is passed over.  ``table`` is an empty one of 2**k entries, ``last``
-    as long; false is returned if it is too small.
+    A message without a row (-1) or with the key 0 is passed over.  ``table`` is an empty one with room for all
+    messages, ``last`` as long.
     """
-    used = 0
     for row in range(len(message)):
         m = message[row]
         if m < 0 or at[m] != row or key[m] == 0:
@@ -446,15 +445,11 @@ def link(  # noqa: PLR0913, PLR0917 - the messages of a chunk, and a table of th
         lane = lane_of(table, key[m])
         if last[lane] >= 0:
             ahead[last[lane]] = m
-        used += last[lane] < 0
-        if 2 * used > len(table):
-            return False
         last[lane] = m
-    return True
 
 
 @compiled
-def link_lanes(  # noqa: C901, PLR0913, PLR0917 - the messages of a chunk, and tables of their lanes
+def link_lanes(  # noqa: PLR0913, PLR0917 - the messages of a chunk, and tables of their lanes
     message: Any,
     sent: Any,
     delivered: Any,
@@ -469,7 +464,7 @@ def link_lanes(  # noqa: C901, PLR0913, PLR0917 - the messages of a chunk, and t
     open_: Any,
     ahead: Any,
     border: Any,
-) -> Any:
+) -> None:
     """As :func:`link` for lanes in the order of sending, where some messages were delivered elsewhere, or nowhere.
 
     It is not known to which lane of its sender such a message belongs: the messages around it in each of them are its
@@ -480,15 +475,11 @@ def link_lanes(  # noqa: C901, PLR0913, PLR0917 - the messages of a chunk, and t
     message of a known lane since the last of an unknown one.  ``lanes`` is a table of lanes: ``last`` has the last
     message of each, and ``open_`` whether the next one is to be marked.
     """
-    used, found = 0, 0
     for row in range(len(message)):
         m = message[row]
         if m < 0 or sent[m] != row:
             continue
         its = lane_of(senders, sender[m])
-        used += settled[its] < 0
-        if 2 * used > len(senders):
-            return False
         if delivered[m] < 0:
             came, settled[its] = settled[its] > 0, 0
             if came:
@@ -505,9 +496,6 @@ def link_lanes(  # noqa: C901, PLR0913, PLR0917 - the messages of a chunk, and t
         else:
             chain[lane], newest[its] = newest[its], lane
             open_[lane] = 1
-            found += 1
-            if 2 * found > len(lanes):
-                return False
         if open_[lane]:
             border[m] = 1
             open_[lane] = 0
@@ -515,7 +503,6 @@ def link_lanes(  # noqa: C901, PLR0913, PLR0917 - the messages of a chunk, and t
     for lane in range(len(lanes)):
         if last[lane] >= 0:
             border[last[lane]] = 1
-    return True
 
 
 @compiled
@@ -546,29 +533,6 @@ def interleave(  # noqa: PLR0913, PLR0917 - the messages of a chunk, and further
 
 
 @compiled
-def first_of_each(keys: Any, table: Any, chosen: Any) -> Any:
-    """How many different ``keys`` there are (0 is none); the first place of each in ``chosen``.
-
-    -1 if ``table``, an empty one of 2**k entries, is too small for them.
-    """
-    count = 0
-    mask = np.uint64(len(table) - 1)
-    for place in range(len(keys)):
-        if keys[place] == 0:
-            continue
-        at = mix(keys[place]) & mask
-        while table[at] != 0 and table[at] != keys[place]:
-            at = (at + np.uint64(1)) & mask
-        if table[at] == 0:
-            table[at] = keys[place]
-            chosen[count] = place
-            count += 1
-            if 2 * count > len(table):
-                return -1
-    return count
-
-
-@compiled
 def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its messages
     process: Any,
     session: Any,
@@ -580,12 +544,11 @@ def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its 
     first: Any,
     last: Any,
     table: Any,
-) -> Any:
+) -> None:
     """Of the ``plain`` messages of each lane and observation, mark with 2 the first and the last to be delivered.
 
-    ``first`` and ``last`` are as long as ``table``, which is empty; false is returned if it is too small for the lanes.
+    ``first`` and ``last`` are as long as ``table``, an empty one with room for all messages.
     """
-    used = 0
     for m in range(len(plain)):
         if not plain[m]:
             continue
@@ -593,9 +556,6 @@ def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its 
         key = lane_key(session[row], process[sent], queue[sent], mode[sent])
         key = mix(key ^ mix(np.uint64(session[sent] + 1) << np.uint64(32) | np.uint64(process[row] + 1)))
         lane = lane_of(table, mix(key ^ mix(seen[m] ^ np.uint64(queue[row] + 1))) | np.uint64(1))
-        used += first[lane] < 0
-        if 2 * used > len(table):
-            return False
         if first[lane] < 0 or row < where[first[lane], 1]:
             first[lane] = m
         if last[lane] < 0 or row > where[last[lane], 1]:
@@ -604,7 +564,6 @@ def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its 
         if first[lane] >= 0:
             plain[first[lane]] = STANDS
             plain[last[lane]] = STANDS
-    return True
 
 
 @compiled

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ackfsm.history.arrays import Ints, mixed
 from ackfsm.history.columns import Events
@@ -22,9 +23,6 @@ from ackfsm.history.joins import NONE
 from ackfsm.verify.folding import kernel
 
 Hashes = npt.NDArray[np.uint64]
-
-_LANES: Final = 1 << 10
-"""Entries of the tables of lanes, to begin with."""
 
 _SENT, _DELIVERED, _ACKNOWLEDGED, _ANSWERED = 0, 1, 4, 5
 """Columns of the rows of a message, as :func:`ackfsm.verify.folding.kernel.follow_messages` has them."""
@@ -72,7 +70,8 @@ def keep_neighbours(followed: Followed, plain: Any, kept: Collection[int]) -> tu
         if kept:
             bad = np.isin(number, np.array(sorted(kept), np.uint64))
             plain[first[bad]] = plain[ahead[first[bad]]] = 0
-        chosen = _first_of_each(number)
+        codes = pa.array(number).dictionary_encode().indices.to_numpy()  # in the order in which each comes first
+        chosen = np.flatnonzero(np.diff(np.maximum.accumulate(codes), prepend=-1))
         pairs.append(np.column_stack([first[chosen], ahead[first[chosen]]]))
         numbers.append(number[chosen])
     stand = np.concatenate(pairs)
@@ -117,28 +116,22 @@ class _Links:
         return key
 
     def _lanes(self) -> tuple[Ints, Ints]:
-        events, where, count = self._followed.events, self._followed.where, len(self._followed.seen)
-        sender = self._sender()
-        lane = _key_of(sender, _column(events.session, where[:, _DELIVERED]))
-        size = _LANES
-        while True:
-            ahead, border = np.full(count, NONE, np.int64), np.zeros(count, np.uint8)
-            tables = [np.zeros(size, np.uint64) for _ in range(2)]
-            newest, settled, chain, last = (np.full(size, NONE, np.int64) for _ in range(4))
-            columns = (events.message, where[:, _SENT], where[:, _DELIVERED], sender, lane)
-            open_ = np.zeros(size, np.uint8)
-            if kernel.link_lanes(*columns, *tables, newest, settled, chain, last, open_, ahead, border):
-                return np.flatnonzero(border), ahead
-            size *= 8
+        its, count = self._followed, len(self._followed.seen)
+        sent, delivered = (np.ascontiguousarray(its.where[:, way]) for way in (_SENT, _DELIVERED))
+        sender, size = self._sender(), kernel.room_for(count)
+        lane = _key_of(sender, _column(its.events.session, delivered))
+        ahead, border = np.full(count, NONE, np.int64), np.zeros(count, np.uint8)
+        tables = [np.zeros(size, np.uint64) for _ in range(2)]
+        newest, settled, chain, last = (np.full(size, NONE, np.int64) for _ in range(4))
+        columns = (its.events.message, sent, delivered, sender, lane)
+        kernel.link_lanes(*columns, *tables, newest, settled, chain, last, np.zeros(size, np.uint8), ahead, border)
+        return np.flatnonzero(border), ahead
 
     def _linked(self, way: int, key: Hashes) -> Ints:
-        its, size = self._followed, _LANES
-        while True:
-            ahead = np.full(len(its.seen), NONE, np.int64)
-            table, last = np.zeros(size, np.uint64), np.full(size, NONE, np.int64)
-            if kernel.link(its.events.message, its.where[:, way], key, table, last, ahead):
-                return ahead
-            size *= 8
+        its, size = self._followed, kernel.room_for(len(self._followed.seen))
+        rows, ahead = np.ascontiguousarray(its.where[:, way]), np.full(len(its.seen), NONE, np.int64)
+        kernel.link(its.events.message, rows, key, np.zeros(size, np.uint64), np.full(size, NONE, np.int64), ahead)
+        return ahead
 
     def numbers(self, ahead: Ints, first: Ints) -> Hashes:
         """For each pair of ``first`` and what comes next to it a number that pairs share which lie in the same way."""
@@ -191,14 +184,3 @@ def _key_of(*columns: Hashes) -> Hashes:
     for column in columns:
         found = mixed(found ^ column)
     return found | np.uint64(1)
-
-
-def _first_of_each(numbers: Hashes) -> Ints:
-    """The place of the first of each different number."""
-    size = _LANES
-    while True:
-        chosen = np.empty(size, np.int64)
-        found = kernel.first_of_each(numbers, np.zeros(size, np.uint64), chosen)
-        if found >= 0:
-            return chosen[:found]
-        size *= 8

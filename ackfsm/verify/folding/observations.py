@@ -23,6 +23,7 @@ from ackfsm.history.queues import Configurations, configurations_of
 from ackfsm.history.read import History
 from ackfsm.tables import Specification
 from ackfsm.terms import AckScope, Configuration
+from ackfsm.verify.conformance.messages import Kept
 from ackfsm.verify.counting.watch import MESSAGES
 from ackfsm.verify.findings.examine import Asked, examined
 from ackfsm.verify.findings.findings import Findings
@@ -55,14 +56,19 @@ class Observations:
     ) -> None:
         self._configurations = configurations_of(configuration)
         self._asked = Asked(specification=specification, configuration=self._configurations, hold=hold)
-        self._lock = threading.Lock()
         self._known: dict[int, Plain | None] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        """What stays in this process: the networks that were met, for one observation after the other."""
+        self._lock, self._kept = threading.Lock(), (Kept(), Kept())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        return {name: value for name, value in vars(self).items() if name not in {"_lock", "_kept"}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        vars(self).update(state)
+        self._begin()
 
     @property
     def holds(self) -> bool:
@@ -111,7 +117,7 @@ class Observations:
 
     def _findings(self, events: Events) -> Findings:
         history = History(path=Path(), header=None, events=events, unreadable=(), unreadable_count=0)
-        return examined(history, self._asked, Clocks(), 0).findings
+        return examined(history, dataclasses.replace(self._asked, kept=self._kept), Clocks(), 0).findings
 
 
 def _counts(findings: Findings) -> Mapping[str, int]:

@@ -269,7 +269,8 @@ class Fold:
             strange[judged.not_runs()] = True
         for message, place in zip(stands[order[stands]].tolist(), chunk[order[stands]].tolist(), strict=True):
             its = np.flatnonzero(events.message == message)
-            pins.name(place, "session", [str(events.names["session"][int(s)]) for s in np.unique(events.session[its])])
+            names = [str(events.names["session"][int(each)]) for each in np.unique(events.session[its])]
+            pins.add(place, session=names)
         pins.observations(set(observation[strange[stands]].tolist()))
         _no_runs_together(pins, summaries, whole)
         if any(each.conformance is not None for each in whole.examined.judgements):
@@ -384,59 +385,33 @@ class _Pinning:
         self.pins = list(pins)
         self.changed = set[int]()
 
-    def _set(self, place: int, pins: Pins) -> None:
-        self.pins[place] = pins
-        self.changed.add(place)
-
-    def messages(self, place: int, hashes: Hashes) -> None:
-        """Keep the messages with these hashes."""
-        pins = self.pins[place]
-        self._set(place, dataclasses.replace(pins, messages=np.union1d(pins.messages, hashes)))
-
-    def transactions(self, place: int, hashes: Hashes) -> None:
-        """Keep the messages of the transactions with these hashes."""
-        pins = self.pins[place]
-        self._set(place, dataclasses.replace(pins, transactions=np.union1d(pins.transactions, hashes)))
-
-    def name(self, place: int, column: str, names: Sequence[str]) -> None:
-        """Keep the messages of processes or sessions of these names."""
-        pins = self.pins[place]
-        more = pins.names[column] | set(names)
-        if more != pins.names[column]:
-            self._set(place, dataclasses.replace(pins, names={**pins.names, column: more}))
+    def add(self, place: int, **more: Any) -> None:
+        """Keep in the chunk of that number what fields of :class:`Pins` have there, and ``more`` of it."""
+        before = self.pins[place]
+        after = dataclasses.replace(before, **{name: _union(getattr(before, name), its) for name, its in more.items()})
+        if any(len(getattr(after, name)) > len(getattr(before, name)) for name in more):
+            self.pins[place] = after
+            self.changed.add(place)
 
     def observations(self, observations: set[int]) -> None:
         """Keep all messages with these observations."""
-        for place, pins in enumerate(self.pins):
-            more = pins.observations | observations
-            if more != pins.observations:
-                self._set(place, dataclasses.replace(pins, observations=more))
+        for place in range(len(self.pins)):
+            self.add(place, observations=observations)
 
-    def neighbours(self, place: int, numbers: Collection[int]) -> None:
-        """Keep all pairs with these numbers."""
-        pins = self.pins[place]
-        if not pins.neighbours.issuperset(numbers):
-            self._set(place, dataclasses.replace(pins, neighbours=pins.neighbours.union(numbers)))
 
-    def intervals(self, place: int, found: Sequence[tuple[int, int]]) -> None:
-        """Keep the messages that lived in these times."""
-        pins = self.pins[place]
-        self._set(place, dataclasses.replace(pins, intervals=tuple(sorted({*pins.intervals, *found}))))
+def _union(one: Any, other: Any) -> Any:
+    return one.union(other) if isinstance(one, frozenset) else np.union1d(one, other)
 
 
 def _suspects(pins: _Pinning, summaries: Sequence[Summary]) -> None:
     """Pin messages that were left out, or stand for such, and occur in another chunk; and transactions."""
     transactions = _repeated([_told_transactions(each) for each in summaries])
     for each in summaries:
-        its = each.transactions[np.isin(each.transactions, transactions)]
-        if len(its):
-            pins.transactions(each.place, its)
+        pins.add(each.place, transactions=each.transactions[np.isin(each.transactions, transactions)])
     twice = _repeated([_told(each) for each in summaries])
     for each in summaries:
         for hashes in (each.messages, each.pinned):
-            its = hashes[np.isin(hashes, twice)]
-            if len(its):
-                pins.messages(each.place, its)
+            pins.add(each.place, messages=hashes[np.isin(hashes, twice)])
 
 
 def _no_runs_together(pins: _Pinning, summaries: Sequence[Summary], whole: _Whole) -> None:
@@ -453,9 +428,7 @@ def _no_runs_together(pins: _Pinning, summaries: Sequence[Summary], whole: _Whol
         if pair in pairs
     }
     for each in summaries:
-        its = bad.intersection(each.neighbours_as.tolist())
-        if its:
-            pins.neighbours(each.place, its)
+        pins.add(each.place, neighbours=bad.intersection(each.neighbours_as.tolist()))
 
 
 def _repeated(told: Sequence[Hashes]) -> Hashes:
@@ -496,8 +469,7 @@ def _touched(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: E
             for low, high in near.tolist()
             if not ((each.avoided[:, 0] <= low) & (each.avoided[:, 1] >= high)).any()
         ]
-        if unknown:
-            pins.intervals(each.place, unknown)
+        pins.add(each.place, intervals=unknown)
 
 
 def _entangled(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
@@ -513,7 +485,7 @@ def _entangled(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Ev
         names = set(events.names[column].take(mixed).to_pylist())
         for each in summaries:
             if each.hull is not None:
-                pins.name(each.place, column, sorted(names.intersection(each.names(column))))
+                pins.add(each.place, **{column: names.intersection(each.names(column))})
 
 
 def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
@@ -529,8 +501,7 @@ def _covering(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Eve
             rows = np.flatnonzero((events.event == event_code(event)) & of_session & (chunk != each.place))
             acted = set(labels.take(np.unique(events.session[rows])).to_pylist())
             found |= acted.intersection(own[codes].tolist())
-        if found:
-            pins.name(each.place, "session", sorted(found.intersection(own.tolist())))
+        pins.add(each.place, session=found.intersection(own.tolist()))
 
 
 def _unnamed(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, __: Ints) -> None:
@@ -539,7 +510,7 @@ def _unnamed(_: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Even
         names = set(events.names[column].take(pa.array(np.flatnonzero(found))).to_pylist())
         for each in summaries if names else ():
             if each.hull is not None:
-                pins.name(each.place, column, sorted(names.intersection(each.names(column))))
+                pins.add(each.place, **{column: names.intersection(each.names(column))})
 
 
 def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Events, chunk: Ints) -> None:
@@ -559,7 +530,7 @@ def _opened(fold: Fold, pins: _Pinning, summaries: Sequence[Summary], events: Ev
                 its = rises[rises[:, 0] == code]
                 open_ = len(others) - np.searchsorted(others, its[:, 1], side="left")
                 if (its[:, 2] + open_ >= bound).any():
-                    pins.name(each.place, "session", [names[code]])
+                    pins.add(each.place, session=[names[code]])
 
 
 def _open_rows(fold: Fold, events: Events) -> Iterator[tuple[str, int, tuple[Ints, Ints]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +32,7 @@ from ackfsm.verify.counting.bins import Bins, bins_of
 from ackfsm.verify.folding import kernel
 from ackfsm.verify.folding.befallen import ENDING, went_through
 from ackfsm.verify.folding.neighbours import Followed, Hashes, keep_neighbours
-
-if TYPE_CHECKING:
-    from ackfsm.verify.folding.observations import Plain
+from ackfsm.verify.folding.observations import Observations
 
 __all__ = [
     "PREFETCH",
@@ -60,7 +58,6 @@ _BY_PROCESS: Final = ("process", "session")
 _NO_HASHES: Hashes = np.empty(0, np.uint64)
 
 _RARELY: Final = 50
-_LANES: Final = 1 << 12
 _NO_SPAN: Final = np.array([NEVER, -NEVER], np.int64)
 
 WINDOW: Final = "window"
@@ -122,7 +119,7 @@ class Pins:
         everything: all rows.
         messages: hashes of ids, ascending.
         transactions: hashes of transactions, ascending, of all whose messages are kept.
-        names: names of processes and of sessions, of all whose messages are kept.
+        process, session: names of those of which all messages are kept.
         observations: those that are not plain in this history.
         neighbours: the numbers of pairs that are no run of the model, or not in the order of their lines.
         intervals: times, as :func:`intervals` gives them, in which the messages that lived are kept.
@@ -131,12 +128,11 @@ class Pins:
     everything: bool = False
     messages: Hashes = dataclasses.field(default_factory=lambda: _NO_HASHES)
     transactions: Hashes = dataclasses.field(default_factory=lambda: _NO_HASHES)
-    names: Mapping[str, frozenset[str]] = dataclasses.field(
-        default_factory=lambda: dict.fromkeys(_BY_PROCESS, frozenset[str]())
-    )
+    process: frozenset[str] = frozenset()
+    session: frozenset[str] = frozenset()
     observations: frozenset[int] = frozenset()
     neighbours: frozenset[int] = frozenset()
-    intervals: tuple[tuple[int, int], ...] = ()
+    intervals: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -316,21 +312,7 @@ class Folding:
     estimated: int | None = 0
 
 
-class Known(Protocol):
-    """The interface to examined observations."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether messages are held to the model."""
-
-    def examined(self, observation: int, events: Events, rows: Ints) -> Plain | None:
-        """Return the answer on an observation, given the rows of one message; ``None`` if it is not plain."""
-
-    def judged_by(self, queues: pa.Array) -> Ints:
-        """For each of ``queues`` the number of what its messages are judged by, a part of their observations."""
-
-
-def summary_of(chunk: Chunk, folding: Folding, known: Known, bounds: Bounds, *, binned: bool = False) -> Summary:
+def summary_of(chunk: Chunk, folding: Folding, known: Observations, bounds: Bounds, *, binned: bool = False) -> Summary:
     """Fold one chunk.
 
     Args:
@@ -368,16 +350,26 @@ def _empty(chunk: Chunk) -> Summary:
     )
 
 
+def _read_only(events: Events) -> Events:
+    """The same, with columns that cannot be written to, as some of Arrow are: Numba compiles a loop for each kind."""
+    names = (field.name for field in dataclasses.fields(events) if field.name != "names")
+    columns = {name: getattr(events, name).view() for name in names}
+    for column in columns.values():
+        column.flags.writeable = False
+    return dataclasses.replace(events, **columns)
+
+
 class _Fold:
     """One chunk, being folded."""
 
-    def __init__(self, chunk: Chunk, folding: Folding, known: Known, bounds: Bounds) -> None:
+    def __init__(self, chunk: Chunk, folding: Folding, known: Observations, bounds: Bounds) -> None:
         self._chunk, self._pins, self._skew, self._bounds = chunk, folding.pins, folding.skew, bounds
         self._known = known
         assert chunk.events is not None  # noqa: S101
         self._encoded: Encoded = chunk.events
         by_t = by_time(self._encoded.numbers["t"])
-        self._events, by_clock = by_clocks(assemble([self._encoded]), folding.clocks)
+        events, by_clock = by_clocks(assemble([self._encoded]), folding.clocks)
+        self._events = _read_only(events)
         order = np.arange(len(self._encoded))[by_t][by_clock]
         self._order: Ints = order
         self._strange = self._strangers()
@@ -388,7 +380,7 @@ class _Fold:
         events, count = self._events, self._events.count_of("message")
         hashes = hashes_of(events.names["message"])
         alone, where, span, odd, went_on = self._followed(count)
-        avoided = np.array(self._pins.intervals, np.int64).reshape(-1, 2)
+        avoided = np.array(sorted(self._pins.intervals), np.int64).reshape(-1, 2)
         plain = self._candidates(hashes, where, span, odd, avoided)
         own = intervals(events, self._skew)
         befallen = _overlaps(span, own)
@@ -454,13 +446,11 @@ class _Fold:
     def _strangers(self) -> tuple[Mask, Mask]:
         """The processes and sessions whose messages are kept."""
         events, unnamed = self._events, of_unnamed(self._events)
-        found = {
-            column: np.isin(events.names[column].to_pylist(), list(self._pins.names[column]))
-            if self._pins.names[column]
-            else np.zeros(events.count_of(column), bool)
-            for column in _BY_PROCESS
-        }
-        strange = {column: found[column] | unnamed[column] for column in _BY_PROCESS}
+        strange = {}
+        for column in _BY_PROCESS:
+            names = events.names[column]
+            pinned = pc.is_in(names, pa.array(sorted(getattr(self._pins, column)), names.type))
+            strange[column] = unnamed[column] | np.asarray(pinned, bool)
         return strange["process"], strange["session"] | strange_acts(events)
 
     def _clean_transactions(self) -> tuple[Mask, Hashes]:
@@ -576,22 +566,17 @@ class _Fold:
         events = self._events
         columns = (events.process, events.session, events.queue)
         more = (events.message, events.delivery_mode, events.redelivered)
-        ordered, size = plain.copy(), _LANES
-        while not kernel.mark_order(events.event, *columns, *more, odd, where, ordered, np.zeros(size, np.uint64)):
-            ordered, size = plain.copy(), 8 * size
-        plain[:], size = ordered, _LANES
+        size = kernel.room_for(len(plain))
+        kernel.mark_order(events.event, *columns, *more, odd, where, plain, np.zeros(size, np.uint64))
         self._complete(plain)
         beside: tuple[Ints, Hashes] = np.empty((0, 2), np.int64), _NO_HASHES
         if self._known.holds:
             followed = Followed(events, seen, where, self._inside)
             beside = keep_neighbours(followed, plain, self._pins.neighbours)
             self._complete(plain)
-        while True:
-            first, last = (np.full(size, NONE, np.int64) for _ in range(2))
-            table = np.zeros(size, np.uint64)
-            if kernel.mark_bounds(*columns, events.delivery_mode, where, seen, plain, first, last, table):
-                return beside
-            size *= 8
+        first, last, table = np.full(size, NONE, np.int64), np.full(size, NONE, np.int64), np.zeros(size, np.uint64)
+        kernel.mark_bounds(*columns, events.delivery_mode, where, seen, plain, first, last, table)
+        return beside
 
     def _complete(self, plain: Any) -> None:
         """Keep the messages of transactions that have one that is kept."""

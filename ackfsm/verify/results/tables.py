@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -303,7 +303,7 @@ class ResultTables:
     def _stuck(self) -> Iterator[dict[str, Any]]:
         """Yield the stuck messages, which are decided by kind; one may be known by its id alone."""
         found = stuck_of(self.result.findings, self.outcome.history, self.specification)
-        code = _places(self._events.names["message"].to_pylist()) if found else {}
+        code = {name: number for number, name in enumerate(self._events.names["message"].to_pylist())} if found else {}
         own = {"anomaly": Anomaly.STUCK.value, "undecided": False, "by_kind": True, "doubted": False}
         own |= {"place": len(self.judged), "transaction": ABSENT}
         for each, kinds in zip(found, self.result.allowed_kinds, strict=False):
@@ -550,10 +550,6 @@ def members_of(events: Events, transactions: Ints) -> tuple[Ints, Ints]:
 
 def _one(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
-
-
-def _places(values: Iterable[Any]) -> dict[Any, int]:
-    return {value: place for place, value in enumerate(values)}
 
 
 def _time(accusation: Accusation) -> tuple[bool, int]:

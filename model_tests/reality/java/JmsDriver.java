@@ -1,7 +1,6 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
-import java.util.HashMap;
-import java.util.Locale;
+import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
@@ -21,17 +20,17 @@ import org.apache.qpid.jms.JmsConnectionFactory;
 /**
  * Sends or receives for some seconds with Artemis' own client (a URL that begins with tcp:) or with Qpid JMS (amqp:).
  *
- * <p>Each line of the input is one run, NAME=VALUE separated by spaces; for each a line of JSON is written: the messages
- * and seconds of the steady part, and the messages of the whole run. What is counted are the messages whose outcome is
- * known: confirmed, committed, acknowledged. One process does all runs, so that its code is compiled after the first.
+ * <p>It speaks the protocol of the workers of ackfsm live. A command is one run, and its answer has the messages and
+ * seconds of the steady part, and the messages of the whole run. What is counted are the messages whose outcome is known:
+ * confirmed, committed, acknowledged. One process does all runs, so that its code is compiled after the first.
  */
 public final class JmsDriver {
     private static final int PATIENCE = 20_000;
 
-    private final Map<String, String> run;
+    private final Map<String, Object> run;
     private final Meter meter;
 
-    private JmsDriver(Map<String, String> run) {
+    private JmsDriver(Map<String, Object> run) {
         this.run = run;
         this.meter = new Meter(number("warm_up"), number("seconds"), (long) number("messages"));
     }
@@ -39,28 +38,26 @@ public final class JmsDriver {
     public static void main(String[] args) throws Exception {
         BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
-            Map<String, String> run = new HashMap<>();
-            for (String part : line.trim().split(" ")) {
-                String[] both = part.split("=", 2);
-                run.put(both[0], both[1]);
-            }
-            String answer;
+            Map<String, Object> run = Json.object(line);
+            Map<String, Object> answer = new LinkedHashMap<>();
+            answer.put("id", run.get("id"));
             try {
-                answer = new JmsDriver(run).result();
+                answer.putAll(new JmsDriver(run).result());
             } catch (JMSException | RuntimeException error) {
                 error.printStackTrace();
-                answer = "{\"error\": \"" + String.valueOf(error).replaceAll("[^ -~]|[\"\\\\]", " ") + "\"}";
+                answer.put("error", "refused");
+                answer.put("why", String.valueOf(error));
             }
-            System.out.println(answer);
+            System.out.println(Json.written(answer));
         }
     }
 
-    private String result() throws Exception {
-        String url = run.get("url");
+    private Map<String, Object> result() throws Exception {
+        String url = text("url");
         ConnectionFactory factory = url.startsWith("tcp:") ? new ActiveMQConnectionFactory(url) : new JmsConnectionFactory(url);
         try (Connection connection = factory.createConnection()) {
             connection.start();
-            switch (run.get("what")) {
+            switch (text("what")) {
                 case "blocking" -> blocking(connection);
                 case "window" -> window(connection);
                 case "transaction" -> transaction(connection);
@@ -68,8 +65,7 @@ public final class JmsDriver {
                 default -> throw new IllegalArgumentException("what is to be done?");
             }
         }
-        return String.format(Locale.ROOT, "{\"messages\": %d, \"seconds\": %.6f, \"total\": %d}",
-            meter.messages(), meter.seconds(), meter.total());
+        return Map.of("messages", meter.messages(), "seconds", meter.seconds(), "total", meter.total());
     }
 
     private void blocking(Connection connection) throws JMSException {
@@ -132,7 +128,7 @@ public final class JmsDriver {
         int batch = (int) number("batch");
         boolean transacted = mode == Session.SESSION_TRANSACTED;
         Session session = connection.createSession(transacted, mode);
-        MessageConsumer consumer = session.createConsumer(session.createQueue(run.get("queue")));
+        MessageConsumer consumer = session.createConsumer(session.createQueue(text("queue")));
         int held = 0;
         while (meter.goesOn()) {
             Message message = consumer.receive(PATIENCE);
@@ -153,9 +149,8 @@ public final class JmsDriver {
     }
 
     private MessageProducer producer(Session session) throws JMSException {
-        MessageProducer producer = session.createProducer(session.createQueue(run.get("queue")));
-        boolean persistent = Boolean.parseBoolean(run.get("persistent"));
-        producer.setDeliveryMode(persistent ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT);
+        MessageProducer producer = session.createProducer(session.createQueue(text("queue")));
+        producer.setDeliveryMode(Boolean.TRUE.equals(run.get("persistent")) ? DeliveryMode.PERSISTENT : DeliveryMode.NON_PERSISTENT);
         return producer;
     }
 
@@ -166,7 +161,11 @@ public final class JmsDriver {
     }
 
     private double number(String name) {
-        return Double.parseDouble(run.get(name));
+        return ((Number) run.get(name)).doubleValue();
+    }
+
+    private String text(String name) {
+        return (String) run.get(name);
     }
 
     /** Modes that are no part of JMS; both clients have this one. */

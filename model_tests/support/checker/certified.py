@@ -13,7 +13,7 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Fault
 from model_tests.support.tables import shipped
 
-__all__ = ["FEW", "certified", "claiming", "sealed", "verified"]
+__all__ = ["FEW", "certified", "claiming", "network_bytes", "sealed", "verified"]
 
 FEW = frozenset({Fault.CONSUMER_LINK_LOSS})
 WAITS_FOR_NOTHING = {"block_on_acknowledge": False}
@@ -55,8 +55,20 @@ def verified(certificate: Certificate, tables: Specification | None = None) -> V
 
 def sealed(certificate: Certificate, tables: Specification | None = None) -> Certificate:
     """The same with the SHA-256 of its network, whatever was changed in it."""
-    network = hashlib.sha256(network_of(certificate, tables or shipped())).hexdigest()
-    return dataclasses.replace(certificate, network=network)
+    return dataclasses.replace(certificate, network=hashlib.sha256(network_bytes(certificate, tables)).hexdigest())
+
+
+def network_bytes(certificate: Certificate, tables: Specification | None = None) -> bytes:
+    """Its network, written once for all certificates of the same question."""
+    specification = tables or shipped()
+    asked = dataclasses.replace(certificate, network="", invariants=(), not_covered={})
+    key = id(specification), repr(asked)
+    if key not in _NETWORKS:
+        _NETWORKS[key] = specification, network_of(certificate, specification)
+    return _NETWORKS[key][1]
+
+
+_NETWORKS: dict[tuple[int, str], tuple[Specification, bytes]] = {}
 
 
 def claiming(invariant: Invariant, anomalies: Collection[str]) -> Invariant:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from ackfsm.checking.network import Index, Network, NetworkEvent
+from ackfsm.checking.unbounded import _compiled
 from ackfsm.checking.unbounded._columns import System
+from ackfsm.checking.unbounded._kernel import BITS
+from ackfsm.checking.unbounded._spaces import Space
 from ackfsm.checking.unbounded._tables import FULL, NONE, SOME, Role
-from ackfsm.checking.unbounded._views import Views, pack_views
+from ackfsm.checking.unbounded._views import Views
 from ackfsm.tables import EventRef, Relation, Row, Specification
 from model_tests.support.tables import row as table_row
 
-__all__ = ["Projection", "fading", "random_run", "wary"]
+__all__ = ["Projection", "fading", "has_view", "number_in", "random_run", "wary"]
 
 Concrete = tuple[str, ...]
 Local = tuple[int, ...]
@@ -73,22 +76,25 @@ class Projection:
 
     def missing(self, views: Views, state: Concrete, ghosts: Mapping[int, Mapping[int, int]]) -> list[tuple[int, ...]]:
         """The messages, or pairs of them in their order, that ``views`` do not have in this state."""
-        machines = views.spaces.machines.number(self.machines(state))
-        local = {m: self._kept(views, self.message(state, m, ghosts[m])) for m in ghosts}
+        machines = number_in(views.spaces.machines, self.machines(state))
+        local = {m: number_in(views.spaces.message, self.message(state, m, ghosts[m])) for m in ghosts}
         every = itertools.combinations(local, views.level.slots)
-        return [some for some in every if not _has(views, machines, [local[m] for m in some])]
-
-    def _kept(self, views: Views, message: Local) -> int | None:
-        """The number of a state of a message, or of that which is kept of the states that were made one with it."""
-        number = views.spaces.message.number(message)
-        return None if number is None else int(views.spaces.message.representatives_of(np.array([number]))[0])
+        return [some for some in every if not has_view(views, machines, [local[m] for m in some])]
 
 
-def _has(views: Views, machines: int | None, messages: list[int | None]) -> bool:
-    if machines is None or None in messages:
-        return False
-    slots = [np.array([message], np.int64) for message in messages]
-    return bool(views.index(pack_views(np.array([machines], np.int64), slots))[0] >= 0)
+def number_in(space: Space, states: Local) -> int:
+    """The number of a state, or of that which is kept of the states that are one with it; -1 for a strange one."""
+    number = int(_compiled.number_of(space.arrays, np.array(states, np.int16)))
+    return number if number < 0 or space.representatives is None else int(space.representatives[number])
+
+
+def has_view(views: Views, machines: int, messages: Sequence[int]) -> bool:
+    """Whether a state of the system and those of messages, by number, are a view."""
+    packed = machines
+    for message in messages:
+        packed = packed << BITS | message
+    is_met = min(machines, *messages) >= 0
+    return is_met and bool(_compiled.index_of(views.arrays.packed, views.arrays.table, packed) >= 0)
 
 
 def _label(name: str, message: int) -> str:

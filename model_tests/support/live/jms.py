@@ -90,6 +90,12 @@ class Run:
             time.sleep(0.1)
         self.write("drained", "broker", queue=self.queue)
 
+    def end(self) -> None:
+        """Close the session and, once the queue is empty, the connection."""
+        self.do("close")
+        self.drained()
+        self.close()
+
     def close(self) -> None:
         """Close the connection."""
         self.do("close", None)

@@ -8,7 +8,7 @@ from typing import Final
 
 from ackfsm.driving.live.brokers.activemq import ActiveMq
 from ackfsm.driving.live.brokers.artemis import Artemis
-from ackfsm.driving.live.brokers.broker import Broker, Depth, LiveBroker
+from ackfsm.driving.live.brokers.broker import Broker, LiveBroker
 from ackfsm.driving.live.brokers.broker_j import BrokerJ
 from ackfsm.driving.live.brokers.rabbitmq import RabbitMq
 from ackfsm.driving.live.brokers.running import Address, RunningArtemis, RunningBroker, RunningRabbitMq
@@ -21,7 +21,6 @@ __all__ = [
     "Artemis",
     "Broker",
     "BrokerJ",
-    "Depth",
     "LiveBroker",
     "RabbitMq",
     "RunningBroker",

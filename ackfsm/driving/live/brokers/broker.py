@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import dataclasses
 import os
 import shutil
 import signal
@@ -15,13 +14,14 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Self
 
 from ackfsm import tables
+from ackfsm.driving.conform import Depth
 from ackfsm.driving.live import java
 from ackfsm.driving.live.faults.disk import SmallDisk
 from ackfsm.driving.live.faults.power import Kept, Recording
 from ackfsm.driving.live.processes import Group, free_ports, listens, until
 from ackfsm.terms import HostError, InputError
 
-__all__ = ["ANSWERS", "Broker", "Depth", "LiveBroker", "program"]
+__all__ = ["ANSWERS", "Broker", "LiveBroker", "program"]
 
 _STARTS: Final = 120.0
 """Seconds: on a busy machine a JVM that starts in two may take twenty."""
@@ -33,14 +33,6 @@ _SOON: Final = 0.05
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Depth:
-    """How many messages a queue has: to be delivered, and held by consumers that have not acknowledged them."""
-
-    ready: int
-    unacknowledged: int
-
-
 class Broker(abc.ABC):
     """A broker that is driven by clients and asked for its queues.
 
@@ -50,8 +42,8 @@ class Broker(abc.ABC):
     name: ClassVar[str]
     profile: ClassVar[str]
     """Of the tables; clients of another protocol may have another."""
-    KINDS: ClassVar[Mapping[str, Mapping[str, str]]] = MappingProxyType({"": _NOTHING, "topic": _NOTHING})
-    """Of destinations that can be declared, each with the vendor's settings that it is; the first is the default."""
+    KINDS: ClassVar[Mapping[str, Mapping[str, str]]] = MappingProxyType({"": _NOTHING})
+    """Of queues that can be declared, each with the vendor's settings that it is; the first is the default."""
     SETTINGS: ClassVar[Sequence[str]]
     LIMIT: ClassVar[tuple[str, int]] = ("", 0)
     """The vendor's limit of deliveries, if the tables do not translate it, and how many attempts there are more."""
@@ -79,14 +71,16 @@ class Broker(abc.ABC):
         return queue
 
     def declare(self, queue: str, kind: str = "") -> None:
-        """Make a durable queue, or the destination of one of ``KINDS``; what is there already stays."""
+        """Make a durable queue, of one of ``KINDS``; what is there already stays."""
         if kind not in self.KINDS:
-            raise InputError(f"{self.name} has no {kind!r}; declare one of {', '.join(filter(None, self.KINDS))}")
+            kinds = ", ".join(filter(None, self.KINDS))
+            remedy = f"declare one of {kinds}" if kinds else "leave it out"
+            raise InputError(f"{self.name} has no {kind!r}; {remedy}")
         self._declare(queue, kind)
 
     @abc.abstractmethod
     def _declare(self, queue: str, kind: str) -> None:
-        """Make a destination of a kind that there is."""
+        """Make a queue of a kind that there is."""
 
     @abc.abstractmethod
     def remove(self, queue: str) -> None:
@@ -268,7 +262,8 @@ class LiveBroker(Broker):
         self.settle()
 
     def _declare(self, queue: str, kind: str) -> None:
-        self._asked(f"{kind or 'queue'} {queue}")
+        del kind
+        self._asked(f"queue {queue}")
 
     def remove(self, queue: str) -> None:
         """Remove a queue with its messages."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from ackfsm.driving.conform import Depth
 from ackfsm.driving.live import java
-from ackfsm.driving.live.brokers.broker import ANSWERS, Depth, LiveBroker
+from ackfsm.driving.live.brokers.broker import ANSWERS, LiveBroker
 from ackfsm.terms import HostError
 
 __all__ = ["JARS", "BrokerJ"]
@@ -69,13 +70,12 @@ class BrokerJ(LiveBroker):
         return Depth(int(counts["queueDepthMessages"]) - held, held)
 
     def _declare(self, queue: str, kind: str) -> None:
+        del kind
         attributes: dict[str, Any] = {"durable": True}
-        if kind:
-            attributes["type"] = "fanout"
-        elif queue != self.dead_letters:
+        if queue != self.dead_letters:
             attributes["alternateBinding"] = {"destination": self.dead_letters}
             attributes |= {name: self.vendor_settings[name] for name in self.vendor_settings if name == _ATTEMPTS}
-        self._request("PUT", f"{'exchange' if kind else 'queue'}/{_HOST}/{queue}", attributes)
+        self._request("PUT", f"queue/{_HOST}/{queue}", attributes)
 
     def _serves(self) -> bool:
         """Whether the virtual host is active; one whose files are torn never is, and then the broker is killed."""

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
 
+from ackfsm.driving.conform import Depth
 from ackfsm.driving.live.brokers.artemis import OfArtemis
-from ackfsm.driving.live.brokers.broker import ANSWERS, Broker, Depth
+from ackfsm.driving.live.brokers.broker import ANSWERS, Broker
 from ackfsm.driving.live.brokers.rabbitmq import DEAD_LETTERS, OfRabbitMq
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import quoted
@@ -167,8 +168,7 @@ class RunningArtemis(OfArtemis, RunningBroker):
         return Depth(all_ - held, held)
 
     def _declare(self, queue: str, kind: str) -> None:
-        if kind:
-            raise InputError(f"{self.name} at {self.address} is asked for queues alone; leave out --queue {kind}")
+        del kind
         told = {"name": queue, "address": queue, "routing-type": "ANYCAST", "durable": True, "auto-delete": False}
         self._asked("broker", "createQueue", json.dumps(told))
 

@@ -19,11 +19,9 @@ command         fields                                              answer
 ``open``        host, port, process, history, header?, settings?    library: name and version, ``pika 1.4.4``
 ``reopen``                                                          library
 ``session``     session, ack_mode                                   process: the name of its lines in the history
-``consumer``    session, consumer, destination, topic?,
-                subscription?, durable?, shared?, listener?
-``send``        session, destination, message, topic?,              outcome: ``confirmed``, ``rejected``,
-                delivery_mode? (``PERSISTENT``), size? (0),         ``in_doubt``, ``sent``
-                priority?, asynchronous?
+``consumer``    session, consumer, destination, listener?
+``send``        session, destination, message, asynchronous?,       outcome: ``confirmed``, ``rejected``,
+                delivery_mode? (``PERSISTENT``), size? (0)          ``in_doubt``, ``sent``
 ``receive``     session, consumer, timeout                          message (null: none came), redelivered,
                                                                     delivery_count (null: not counted)
 ``listened``    session, consumer, timeout                          as ``receive``
@@ -52,8 +50,7 @@ command         fields                                              answer
     sessions have one connection; clients whose sessions have a connection each give each a name of its own.  A fault
     that hits the client hits all these processes.
 ``consumer``
-    Names of consumers are unique in the client.  With ``topic`` the destination is a topic; then ``subscription``
-    names a subscription that is ``durable`` or ``shared``, or both.  With ``listener`` messages come by ``listened``.
+    Names of consumers are unique in the client.  With ``listener`` messages come by ``listened``.
 ``send``
     Answered when the call of the library has returned: ``sent`` if no answer of the broker is waited for (in a
     transaction, or unconfirmed).  An ``asynchronous`` send is answered when its outcome is known (CompletionListener,

@@ -79,7 +79,7 @@ class Client:
     """The process of a client, in a session of its own; it ends with its parent, whatever becomes of that.
 
         with Client("c1", python_worker("pika"), folder / "c1.log") as client:
-            client.call("open", host="127.0.0.1", port=5672, process="c1", history="c1.jsonl", header={"config": {}})
+            client.connect(5672, folder / "c1.jsonl", config={}, settings={}, within=10)
             client.call("session", session="s", ack_mode="INDIVIDUAL_ACKNOWLEDGE")
             sent = client.ask("send", session="s", destination="orders", message="m1")
             assert sent.result(10)["outcome"] == "confirmed"
@@ -99,7 +99,7 @@ class Client:
         self._input, self._answers = cast("BinaryIO", self._process.stdin), cast("BinaryIO", self._process.stdout)
         self._numbers, self._lock, self._writing = itertools.count(1), threading.Lock(), threading.Lock()
         self._open: dict[int, Future[Answer]] = {}
-        self._over = False
+        self._over = self._opened = False
         self._reader = threading.Thread(target=self._read, name=f"{name} answers", daemon=True)
         self._reader.start()
 
@@ -141,6 +141,25 @@ class Client:
             return told.result(within + (own if isinstance(own, int | float) else 0))
         except TimeoutError:
             raise TimedOutError(f"{self.name} did not answer {operation} within {within:g} s") from None
+
+    def connect(
+        self, port: int, history: Path, config: Mapping[str, object], settings: Mapping[str, Any], *, within: float
+    ) -> Answer:
+        """Connect to a port of this machine, for the first time or again, with the history that was begun then."""
+        if self._opened:
+            return self.call("reopen", within=within)
+        answer = self.call(
+            "open",
+            within=within,
+            host="127.0.0.1",
+            port=port,
+            process=self.name,
+            history=str(history),
+            header={"config": dict(config)},
+            settings=dict(settings),
+        )
+        self._opened = True
+        return answer
 
     def kill(self) -> None:
         """SIGKILL, and wait until the process has ended and all commands are answered."""

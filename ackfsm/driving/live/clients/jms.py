@@ -59,11 +59,8 @@ class JmsLibrary:
         modes: its numbers of acknowledgement modes.
         waits: for each call the setting that says whether it waits for the broker, its default, and the values that do.
         asynchronous: whether it has a CompletionListener.
-        shared: whether consumers can share a subscription.
         outcomes: its numbers of the outcomes that ``settle`` may say.
         queue: how a queue is named, with ``{}`` for its name.
-        topic: how a topic is named.
-        client_id: the setting that names the connection, which a durable subscription needs that is not shared.
         properties: of the JVM.
     """
 
@@ -83,11 +80,8 @@ class JmsLibrary:
     modes: Mapping[AckMode, int]
     waits: Mapping[str, Sequence[str]]
     asynchronous: bool = True
-    shared: bool = True
     outcomes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     queue: str = "{}"
-    topic: str = "{}"
-    client_id: str
     properties: Sequence[str] = ()
 
     def lacks(self) -> str:
@@ -154,7 +148,6 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "NON_PERSISTENT": ["blockOnNonDurableSend", "false", "true"],
                     "acknowledge": ["blockOnAcknowledge", "false", "true"],
                 },
-                client_id="clientID",
             ),
             JmsLibrary(
                 name="qpid-jms",
@@ -185,7 +178,6 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "NON_PERSISTENT": ["jms.forceSyncSend", "false", "true"],
                 },
                 outcomes={"rejected": 2, "released": 3, "modified": 4, "undeliverable": 5},
-                client_id="jms.clientID",
             ),
             JmsLibrary(
                 name="qpid",
@@ -220,10 +212,7 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "acknowledge": ["sync_client_ack", "true", "true"],
                 },
                 asynchronous=False,  # it is of JMS 1.1
-                shared=False,
                 queue="BURL:direct:////{}?durable='true'",
-                topic="BURL:fanout://{}//?routingkey='{}'",  # an exchange, which is what Qpid JMS takes for a topic
-                client_id="clientID",
             ),
             JmsLibrary(
                 name="activemq",
@@ -242,8 +231,6 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "acknowledge": ["jms.sendAcksAsync", "true", "false"],
                 },
                 asynchronous=False,  # its versions of javax.jms have but parts of JMS 2.0
-                shared=False,
-                client_id="jms.clientID",
             ),
         )
     }

@@ -41,7 +41,6 @@ class Consumer:
 
     name: str
     destination: str
-    topic: bool
     listener: bool
 
 
@@ -51,10 +50,8 @@ class Outgoing:
 
     message: str
     destination: str
-    topic: bool
     persistent: bool
     body: bytes
-    priority: int | None
     later: Callable[[str], None] | None
 
 

@@ -29,7 +29,6 @@ class Driven:
     consumptions: Sequence[str]
     outcomes: Sequence[str]
     asynchronous: bool = False
-    topics: bool = False
     cancels: bool = False
     open: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     names: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)

@@ -59,8 +59,6 @@ class PikaSession(Session):
 
     def consume(self, consumer: Consumer) -> None:
         """Open a consumer, but one without a listener only as it first receives: one for each channel."""
-        if consumer.topic:
-            raise self.lacks("topics, since a binding sends a message to several queues")
         if consumer.listener:
             self._tags[consumer.name] = self._channel.basic_consume(
                 consumer.destination, self._listener, self.automatic
@@ -70,11 +68,9 @@ class PikaSession(Session):
 
     def send(self, outgoing: Outgoing) -> str | None:
         """Publish to the queue; with confirms as mandatory."""
-        if outgoing.topic or outgoing.later is not None:
-            raise self.lacks("topics" if outgoing.topic else "asynchronous sends")
-        properties = pika.BasicProperties(
-            message_id=outgoing.message, delivery_mode=1 + outgoing.persistent, priority=outgoing.priority
-        )
+        if outgoing.later is not None:
+            raise self.lacks("asynchronous sends")
+        properties = pika.BasicProperties(message_id=outgoing.message, delivery_mode=1 + outgoing.persistent)
         try:
             self._channel.basic_publish("", outgoing.destination, outgoing.body, properties, mandatory=self._confirms)
         except exceptions.NackError:

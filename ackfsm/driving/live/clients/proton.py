@@ -34,8 +34,7 @@ class ProtonSession(Session):
         "credit": None,  # one for each receive
         "presettled": False,  # of sends
         "queue": "{}",  # the address of one
-        "topic": "{}",
-        "capabilities": True,  # whether a node is asked for that is a queue, or a topic
+        "capabilities": True,  # whether a node is asked for that is a queue
         "redelivered": "delivery_count",  # what flags a message, or "first_acquirer"
     }
     KINDS = (
@@ -50,7 +49,7 @@ class ProtonSession(Session):
         """See :class:`Session`."""
         self._counts = self.settings["redelivered"] == "delivery_count"
         self._names: dict[str, str] = {}
-        self._senders: dict[tuple[str, bool], Any] = {}
+        self._senders: dict[str, Any] = {}
         self._receivers: dict[str, Any] = {}
         named = {name: self.settings[name] for name in ("user", "password", "timeout", "heartbeat")}
         self._connection = recorded(
@@ -65,17 +64,16 @@ class ProtonSession(Session):
         """Whether no line says that the session broke."""
         return not self._connection.closed
 
-    def _address(self, destination: str, *, topic: bool) -> tuple[str, list[LinkOption]]:
-        kind = "topic" if topic else "queue"
-        address = str(self.settings[kind]).format(destination)
+    def _address(self, destination: str) -> tuple[str, list[LinkOption]]:
+        address = str(self.settings["queue"]).format(destination)
         self._names[address] = destination
-        return address, [_Capability(kind)] if self.settings["capabilities"] else []
+        return address, [_IsQueue()] if self.settings["capabilities"] else []
 
     def consume(self, consumer: Consumer) -> None:
         """Attach a receiver; where the mode asks for it, one that is handed settled deliveries."""
         if consumer.listener:
             raise self.lacks("listeners of a blocking connection")
-        address, options = self._address(consumer.destination, topic=consumer.topic)
+        address, options = self._address(consumer.destination)
         if self.automatic:
             options.append(AtMostOnce())
         self._receivers[consumer.name] = self._connection.create_receiver(
@@ -86,13 +84,12 @@ class ProtonSession(Session):
         """Send; ``presettled`` without an outcome."""
         if outgoing.later is not None:
             raise self.lacks("asynchronous sends of a blocking connection")
-        presettled, key = bool(self.settings["presettled"]), (outgoing.destination, outgoing.topic)
+        presettled, key = bool(self.settings["presettled"]), outgoing.destination
         if key not in self._senders:
-            address, options = self._address(outgoing.destination, topic=outgoing.topic)
+            address, options = self._address(key)
             options += [AtMostOnce()] if presettled else []
             self._senders[key] = self._connection.create_sender(address, options=options)
-        more = {} if outgoing.priority is None else {"priority": outgoing.priority}
-        message = proton.Message(id=outgoing.message, body=outgoing.body, durable=outgoing.persistent, **more)
+        message = proton.Message(id=outgoing.message, body=outgoing.body, durable=outgoing.persistent)
         try:
             delivery = self._senders[key].send(message)
         except SendException:
@@ -135,15 +132,12 @@ class ProtonSession(Session):
         self._connection.close()
 
 
-class _Capability(LinkOption):
-    """Asks for a node that is a queue, or a topic."""
-
-    def __init__(self, name: str) -> None:
-        self._name = proton.symbol(name)
+class _IsQueue(LinkOption):
+    """Asks for a node that is a queue."""
 
     def apply(self, link: Any) -> None:
         end = link.target if link.is_sender else link.source
-        end.capabilities.put_object(self._name)
+        end.capabilities.put_object(proton.symbol("queue"))
 
 
 def _acquired_before(message: proton.Message) -> bool:

@@ -34,7 +34,6 @@ class StompSession(Session):
         "ack_receipts": False,
         "timeout": 60,  # of a receipt
         "queue": "/queue/{}",  # the destination of one
-        "topic": "/topic/{}",
         "send": {},  # more headers
         "subscribe": {},
         "nack": {Outcome.RELEASED: {}, Outcome.REJECTED: {"requeue": "false"}},  # by what it does: of RabbitMQ
@@ -64,14 +63,14 @@ class StompSession(Session):
         """See :class:`Session`."""
         return bool(self._connection.is_connected())
 
-    def _destination(self, name: str, *, topic: bool) -> str:
-        destination = str(self.settings["topic" if topic else "queue"]).format(name)
+    def _destination(self, name: str) -> str:
+        destination = str(self.settings["queue"]).format(name)
         self._names[destination] = name
         return destination
 
     def consume(self, consumer: Consumer) -> None:
         """Subscribe, and wait for the receipt; the broker sends from now on."""
-        destination = self._destination(consumer.destination, topic=consumer.topic)
+        destination = self._destination(consumer.destination)
         manual = "client" if self.ack_mode is AckMode.CLIENT_ACKNOWLEDGE else "client-individual"
         self._heard.frames[consumer.name] = queue.SimpleQueue()
         receipt, answers = self._heard.expected("subscribed")
@@ -84,8 +83,7 @@ class StompSession(Session):
         """Send, and wait for the receipt, or have it told later."""
         headers = {_ID: outgoing.message, **self.settings["send"]}
         headers |= {"persistent": "true"} if outgoing.persistent else {}
-        headers |= {} if outgoing.priority is None else {"priority": str(outgoing.priority)}
-        destination = self._destination(outgoing.destination, topic=outgoing.topic)
+        destination = self._destination(outgoing.destination)
         if self.transacted:
             self._connection.send(destination, outgoing.body, headers={**headers, "transaction": self._begun()})
             return "sent"

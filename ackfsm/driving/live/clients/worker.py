@@ -144,17 +144,13 @@ def _performed(session: Session, command: _Command, tell: _Tell) -> _Answer | No
 
 
 def _outgoing(command: _Command, tell: _Tell) -> Outgoing:
-    where = command["message"], command["destination"], bool(command.get("topic"))
     persistent = command.get("delivery_mode", DeliveryMode.PERSISTENT) == DeliveryMode.PERSISTENT
     later = (lambda outcome: tell({"outcome": outcome})) if command.get("asynchronous") else None
-    return Outgoing(*where, persistent, b"x" * command.get("size", 0), command.get("priority"), later)
+    return Outgoing(command["message"], command["destination"], persistent, b"x" * command.get("size", 0), later)
 
 
 def _consume(session: Session, command: _Command) -> None:
-    if command.get("subscription"):
-        raise session.lacks("durable and shared subscriptions")
-    flags = (bool(command.get(name)) for name in ("topic", "listener"))
-    consumer = Consumer(command["consumer"], command["destination"], *flags)
+    consumer = Consumer(command["consumer"], command["destination"], bool(command.get("listener")))
     session.consume(consumer)
     session.consumers[consumer.name] = consumer
 

@@ -70,41 +70,6 @@ class Moment:
         return fields_as_json(self, row=None, side=None, of="messages")
 
 
-_TOLD: Final[Mapping[Event, tuple[Side, str]]] = MappingProxyType(
-    {
-        Event.SEND: (Side.TO_BROKER, "sent"),
-        Event.RESEND: (Side.TO_BROKER, "sent again"),
-        Event.CONFIRMED: (Side.FROM_BROKER, "confirmed"),
-        Event.REJECTED: (Side.FROM_BROKER, "rejected by the broker"),
-        Event.IN_DOUBT: (Side.OWN, "send in doubt"),
-        Event.PROCESSED: (Side.OWN, "processed"),
-        Event.FAILED: (Side.OWN, "processing failed"),
-        Event.ACKNOWLEDGED: (Side.FROM_BROKER, "acknowledgement confirmed"),
-        Event.ACK_IN_DOUBT: (Side.OWN, "acknowledgement in doubt"),
-        Event.BEGIN: (Side.TO_BROKER, "transaction"),
-        Event.COMMIT: (Side.TO_BROKER, "commit called"),
-        Event.COMMITTED: (Side.FROM_BROKER, "committed"),
-        Event.COMMIT_IN_DOUBT: (Side.OWN, "commit in doubt"),
-        Event.ROLLBACK: (Side.TO_BROKER, "rollback called"),
-        Event.ROLLED_BACK: (Side.FROM_BROKER, "rolled back"),
-        Event.RECOVER: (Side.TO_BROKER, "session recovered"),
-        Event.EXPIRED: (Side.AT_BROKER, "expired"),
-        Event.DEAD_LETTERED: (Side.AT_BROKER, "dead-lettered"),
-        Event.DRAINED: (Side.TO_BROKER, "queue seen empty"),
-        Event.DEPTH: (Side.TO_BROKER, "queue seen with messages left"),
-        Event.JOURNAL_WRITTEN: (Side.AT_BROKER, "written to the journal"),
-        Event.JOURNAL_SYNCED: (Side.AT_BROKER, "journal synced"),
-        Event.WAITING: (Side.OWN, "a call had not returned"),
-        # of these the words hang on more than the event
-        Event.DELIVERED: (Side.FROM_BROKER, ""),
-        Event.ACKNOWLEDGE: (Side.TO_BROKER, ""),
-        Event.CLOSE: (Side.TO_BROKER, ""),
-        Event.FAULT: (Side.FAULT, ""),
-        Event.RECOVERED: (Side.FAULT, ""),
-    }
-)
-
-
 def message_rows(lookup: Lookup, message: int, life: Iterable[int]) -> Ints:
     """Return the rows that name ``message``, cover it, or stand in its ``life``, ascending."""
     events, named = lookup.events, lookup.named(message)
@@ -178,7 +143,8 @@ class _Teller:
         return self.lookup.victims(row)
 
     def _told(self, event: Event, row: int) -> str:
-        told = _IN_CONTEXT[event](self, row) if event in _IN_CONTEXT else _TOLD[event][1]
+        told = _TOLD[event][1]
+        told = told if isinstance(told, str) else told(self, row)
         transaction = self._name("transaction", row)
         if transaction is None or event is Event.DELIVERED:
             return told
@@ -220,15 +186,39 @@ class _Teller:
         return ", ".join(quoted(name, _NAMED) for name in self.victims(row) if name != own)
 
 
-_IN_CONTEXT: Final[Mapping[Event, Callable[[_Teller, int], str]]] = MappingProxyType(
+_TOLD: Final[Mapping[Event, tuple[Side, str | Callable[[_Teller, int], str]]]] = MappingProxyType(
     {
-        Event.DELIVERED: _Teller.delivered,
-        Event.ACKNOWLEDGE: _Teller.acknowledge,
-        Event.CLOSE: _Teller.close,
-        Event.FAULT: _Teller.fault,
-        Event.RECOVERED: _Teller.recovered,
+        Event.SEND: (Side.TO_BROKER, "sent"),
+        Event.RESEND: (Side.TO_BROKER, "sent again"),
+        Event.CONFIRMED: (Side.FROM_BROKER, "confirmed"),
+        Event.REJECTED: (Side.FROM_BROKER, "rejected by the broker"),
+        Event.IN_DOUBT: (Side.OWN, "send in doubt"),
+        Event.PROCESSED: (Side.OWN, "processed"),
+        Event.FAILED: (Side.OWN, "processing failed"),
+        Event.ACKNOWLEDGED: (Side.FROM_BROKER, "acknowledgement confirmed"),
+        Event.ACK_IN_DOUBT: (Side.OWN, "acknowledgement in doubt"),
+        Event.BEGIN: (Side.TO_BROKER, "transaction"),
+        Event.COMMIT: (Side.TO_BROKER, "commit called"),
+        Event.COMMITTED: (Side.FROM_BROKER, "committed"),
+        Event.COMMIT_IN_DOUBT: (Side.OWN, "commit in doubt"),
+        Event.ROLLBACK: (Side.TO_BROKER, "rollback called"),
+        Event.ROLLED_BACK: (Side.FROM_BROKER, "rolled back"),
+        Event.RECOVER: (Side.TO_BROKER, "session recovered"),
+        Event.EXPIRED: (Side.AT_BROKER, "expired"),
+        Event.DEAD_LETTERED: (Side.AT_BROKER, "dead-lettered"),
+        Event.DRAINED: (Side.TO_BROKER, "queue seen empty"),
+        Event.DEPTH: (Side.TO_BROKER, "queue seen with messages left"),
+        Event.JOURNAL_WRITTEN: (Side.AT_BROKER, "written to the journal"),
+        Event.JOURNAL_SYNCED: (Side.AT_BROKER, "journal synced"),
+        Event.WAITING: (Side.OWN, "a call had not returned"),
+        Event.DELIVERED: (Side.FROM_BROKER, _Teller.delivered),
+        Event.ACKNOWLEDGE: (Side.TO_BROKER, _Teller.acknowledge),
+        Event.CLOSE: (Side.TO_BROKER, _Teller.close),
+        Event.FAULT: (Side.FAULT, _Teller.fault),
+        Event.RECOVERED: (Side.FAULT, _Teller.recovered),
     }
 )
+"""Between whom each event goes on, and its words, or what finds them where they hang on more than the event."""
 
 _ENDS: Final = (Event.COMMIT, Event.COMMITTED, Event.COMMIT_IN_DOUBT, Event.ROLLBACK, Event.ROLLED_BACK)
 _IN_TRANSACTION: Final[Mapping[Event, str]] = MappingProxyType({Event.BEGIN: "begun:", **dict.fromkeys(_ENDS, "of")})

@@ -8,8 +8,6 @@ from typing import Final, TypeAlias
 from ackfsm.showing.views.reports.checks import Report
 from ackfsm.terms import Verdict
 
-__all__ = ["prometheus_text"]
-
 Sample: TypeAlias = "tuple[Mapping[str, str], int | None]"
 """Labels and a value; ``None`` if nobody knows it."""
 

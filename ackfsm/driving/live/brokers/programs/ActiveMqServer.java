@@ -1,14 +1,10 @@
 import java.io.File;
 import org.apache.activemq.broker.BrokerService;
 import org.apache.activemq.broker.region.DestinationStatistics;
-import org.apache.activemq.broker.region.DurableTopicSubscription;
-import org.apache.activemq.broker.region.RegionBroker;
-import org.apache.activemq.broker.region.TopicRegion;
 import org.apache.activemq.broker.region.policy.PolicyEntry;
 import org.apache.activemq.broker.region.policy.PolicyMap;
 import org.apache.activemq.broker.region.policy.SharedDeadLetterStrategy;
 import org.apache.activemq.command.ActiveMQQueue;
-import org.apache.activemq.command.ActiveMQTopic;
 import org.apache.activemq.store.kahadb.KahaDBPersistenceAdapter;
 import org.apache.activemq.util.IntrospectionSupport;
 
@@ -52,9 +48,6 @@ public final class ActiveMqServer {
             case "queue":
                 broker.getDestination(new ActiveMQQueue(words[1]));
                 return "done";
-            case "topic":
-                broker.getDestination(new ActiveMQTopic(words[1]));
-                return "done";
             case "remove":
                 broker.removeDestination(new ActiveMQQueue(words[1]));
                 return "done";
@@ -65,15 +58,7 @@ public final class ActiveMqServer {
         }
     }
 
-    /** Of a queue, or of a durable subscription by the name CLIENT.SUBSCRIPTION. */
     private static String depth(BrokerService broker, String name) throws Exception {
-        int dot = name.indexOf('.');
-        TopicRegion topics = (TopicRegion) ((RegionBroker) broker.getBroker().getAdaptor(RegionBroker.class)).getTopicRegion();
-        DurableTopicSubscription subscription =
-            dot < 0 ? null : topics.lookupSubscription(name.substring(dot + 1), name.substring(0, dot));
-        if (subscription != null) {
-            return subscription.getPendingQueueSize() + " " + subscription.getDispatchedQueueSize();
-        }
         DestinationStatistics counts = broker.getDestination(new ActiveMQQueue(name)).getDestinationStatistics();
         long held = counts.getInflight().getCount();
         return (counts.getMessages().getCount() - held) + " " + held;

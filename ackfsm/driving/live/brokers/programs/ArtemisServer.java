@@ -5,7 +5,6 @@ import org.apache.activemq.artemis.api.core.SimpleString;
 import org.apache.activemq.artemis.core.server.ActiveMQServer;
 import org.apache.activemq.artemis.core.server.Queue;
 import org.apache.activemq.artemis.core.server.embedded.EmbeddedActiveMQ;
-import org.apache.activemq.artemis.core.server.impl.AddressInfo;
 
 /** Artemis by a configuration file, asked by lines at a port. */
 public final class ArtemisServer {
@@ -33,9 +32,6 @@ public final class ArtemisServer {
             case "queue":
                 QueueConfiguration queue = QueueConfiguration.of(words[1]).setRoutingType(RoutingType.ANYCAST).setDurable(true);
                 server.createQueue(queue, true);
-                return "done";
-            case "topic":
-                server.addOrUpdateAddressInfo(new AddressInfo(words[1]).addRoutingType(RoutingType.MULTICAST).setAutoCreated(false));
                 return "done";
             case "remove":
                 server.destroyQueue(SimpleString.of(words[1]), null, false);

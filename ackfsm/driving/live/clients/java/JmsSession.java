@@ -13,12 +13,11 @@ import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
 import javax.jms.Session;
-import javax.jms.Topic;
 
 /** One session, and what it is told to do. */
 final class JmsSession {
     private static final int PERSISTENT = 2;
-    private static final long PRIORITY = 4;
+    private static final int PRIORITY = 4;
     private static final Set<String> OF_WHAT_IT_WAS_HANDED = Set.of("acknowledge", "settle", "commit", "rollback", "recover");
 
     final Lane lane;
@@ -97,20 +96,7 @@ final class JmsSession {
 
     private void consume(Map<String, Object> command) throws JMSException {
         String name = (String) command.get("consumer");
-        Destination from = destination(command);
-        String subscription = (String) command.get("subscription");
-        boolean durable = is(command, "durable");
-        boolean shared = is(command, "shared");
-        if (shared && !is(worker.client, "shared")) {
-            throw new Worker.Failure("refused", "the library shares no subscription");
-        }
-        MessageConsumer consumer;
-        if (shared) {
-            consumer = durable ? session.createSharedDurableConsumer((Topic) from, subscription)
-                : session.createSharedConsumer((Topic) from, subscription);
-        } else {
-            consumer = durable ? session.createDurableSubscriber((Topic) from, subscription) : session.createConsumer(from);
-        }
+        MessageConsumer consumer = session.createConsumer(destination(command));
         consumers.put(name, consumer);
         if (is(command, "listener")) {
             calls.put(name, new LinkedBlockingQueue<>());
@@ -131,14 +117,13 @@ final class JmsSession {
         message.writeBytes(new byte[((Long) command.getOrDefault("size", 0L)).intValue()]);
         message.setStringProperty(RecordingConnectionFactory.ID, (String) command.get("message"));
         int mode = "NON_PERSISTENT".equals(command.get("delivery_mode")) ? 1 : PERSISTENT;
-        int priority = ((Long) command.getOrDefault("priority", PRIORITY)).intValue();
         boolean waits = worker.options.waits(mode) && !session.getTransacted();
         try {
             if (asynchronous) {
-                producers.get(to).send(message, mode, priority, 0, completion(command));
+                producers.get(to).send(message, mode, PRIORITY, 0, completion(command));
                 return null;
             }
-            producers.get(to).send(message, mode, priority, 0);
+            producers.get(to).send(message, mode, PRIORITY, 0);
             return outcome(waits ? "confirmed" : "sent", null);
         } catch (JMSException | RuntimeException error) {
             return failed(error);
@@ -279,14 +264,11 @@ final class JmsSession {
     }
 
     private Destination destination(Map<String, Object> command) throws JMSException {
-        boolean topic = is(command, "topic");
-        String named = (String) worker.client.get(topic ? "topic" : "queue");
-        String name = named.replace("{}", (String) command.get("destination"));
-        String key = (topic ? "topic " : "queue ") + name;
-        if (!destinations.containsKey(key)) { // some libraries ask the broker whether it is there
-            destinations.put(key, topic ? session.createTopic(name) : session.createQueue(name));
+        String name = ((String) worker.client.get("queue")).replace("{}", (String) command.get("destination"));
+        if (!destinations.containsKey(name)) { // some libraries ask the broker whether it is there
+            destinations.put(name, session.createQueue(name));
         }
-        return destinations.get(key);
+        return destinations.get(name);
     }
 
     private static boolean is(Map<String, Object> command, String flag) {
