@@ -19,6 +19,7 @@ from ackfsm.checking import explore
 from ackfsm.checking.explore import Exploration, Interpreter, pack
 from ackfsm.checking.explore.search.kernel import SuccessorBuffers
 from ackfsm.checking.explore.search.options import Tuning
+from ackfsm.checking.explore.search.reached import state_table
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.explore.search.visited import Arrays, Visited, make_buffers, map_pages
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
@@ -53,7 +54,7 @@ def states_of(network: Network) -> list[tuple[str, ...]]:
     with Search(pack(network)) as search:
         while search.has_work():
             search.expand_batch()
-        return [unpacked(network, numbers) for numbers in search.all_states()]
+        return [unpacked(network, numbers) for numbers in state_table(search).tolist()]
 
 
 def agree(network: Network) -> None:

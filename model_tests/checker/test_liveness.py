@@ -16,6 +16,7 @@ from ackfsm.checking.explore import Interpreter, LivenessFailure, LivenessFindin
 from ackfsm.checking.explore.questions.liveness import find_liveness
 from ackfsm.checking.explore.questions.liveness_graph import LivenessGraph
 from ackfsm.checking.explore.search.options import SearchOptions, Tuning
+from ackfsm.checking.explore.search.reached import state_table
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm, LivenessProperty, Waiting
@@ -511,7 +512,7 @@ def test_a_search_by_several_processors_knows_only_steps_that_there_are(limit: i
         while search.has_work():
             search.expand_batch()
         graph = LivenessGraph(search, network, EVERY)
-        states = [unpacked(network, numbers) for numbers in search.all_states()]
+        states = [unpacked(network, numbers) for numbers in state_table(search).tolist()]
         for number, state in enumerate(states):
             steps = {(event.label, after) for event in network.events if (after := network.step(state, event))}
             known = {(network.events[event].label, states[after]) for event, after in graph.successors(number)}

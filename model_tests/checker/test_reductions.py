@@ -19,6 +19,7 @@ from ackfsm.checking.explore.reduction.independence import EventTables, SearchPh
 from ackfsm.checking.explore.reduction.sleep import absorbs, left_commutes
 from ackfsm.checking.explore.search.kernel_ample import NO_POR, AmpleSets
 from ackfsm.checking.explore.search.options import Tuning
+from ackfsm.checking.explore.search.reached import state_table
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
@@ -73,7 +74,7 @@ def _searched(network: Network, ample: AmpleSets = NO_POR) -> tuple[set[str], se
         found = {
             name for name, found in zip(packed.anomalies, search.first_violations, strict=True) if found is not None
         }
-        return found, {unpacked(network, numbers) for numbers in search.all_states()}
+        return found, {unpacked(network, numbers) for numbers in state_table(search).tolist()}
 
 
 def _agree(network: Network) -> int:
