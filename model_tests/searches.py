@@ -38,8 +38,6 @@ from ackfsm.terms import DefectError
 from model_tests.support.checker.drawn_networks import Shape, drawn, network
 from model_tests.support.checker.plain_search import Searched, State, TooLargeError, breadth_first, rests, shows
 
-__all__ = ["ITSELF", "Compared", "Way", "compared", "fitting", "ways"]
-
 MOST_STATES = 3_000
 MOST_STEPS = 100_000
 """States times events of a network: what the plain search can do in a tenth of a second or two."""

@@ -12,8 +12,6 @@ from ackfsm.driving.live import java
 from ackfsm.driving.live.brokers import LiveBroker
 from model_tests.support.tools import missing
 
-__all__ = ["had", "running"]
-
 _Broker = TypeVar("_Broker", bound=LiveBroker)
 
 

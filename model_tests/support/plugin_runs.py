@@ -11,9 +11,6 @@ import pytest
 from model_tests.support.places import EXAMPLES
 from model_tests.support.tables import shipped
 
-__all__ = ["TWO", "Run", "example", "run"]
-
-
 Run = Callable[..., pytest.RunResult]
 
 _HEAD = """

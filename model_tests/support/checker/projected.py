@@ -16,8 +16,6 @@ from ackfsm.checking.unbounded._views import Views, pack_views
 from ackfsm.tables import EventRef, Relation, Row, Specification
 from model_tests.support.tables import row as table_row
 
-__all__ = ["Projection", "fading", "random_run", "wary"]
-
 Concrete = tuple[str, ...]
 Local = tuple[int, ...]
 

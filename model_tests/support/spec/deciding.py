@@ -19,8 +19,6 @@ from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Instance, Network, NetworkEvent, concerns
 from ackfsm.tables import EventRef
 
-__all__ = ["NO_EVENT", "RowOfEvent", "deciding", "in_all", "instead"]
-
 RowOfEvent: TypeAlias = tuple[str, int, str]
 """Machine, line of the row, event as the table names it."""
 
