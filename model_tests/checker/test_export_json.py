@@ -14,7 +14,7 @@ from ackfsm.checking.export import network_json
 from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Fault
 from model_tests.support.checker.exported import NAMES, Found, found, searched_by, system
-from model_tests.support.tables import shipped
+from model_tests.support.tables import composed, shipped
 
 SYSTEMS = searched_by("JSON")
 
@@ -86,7 +86,7 @@ def test_configuration_and_bounds_stand_in_it_as_in_the_answer_of_check() -> Non
 
 
 def test_a_changed_row_is_noticed() -> None:
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    network = composed()
     document = json.loads(network_json(network))
     (accept,) = (event for event in document["events"] if event["name"] == "accept_m1")
     (row,) = next(part["rows"] for part in accept["participants"] if part["machine"] == "entry_m1")

@@ -12,10 +12,8 @@ from statemachine.io.scxml.processor import SCXMLProcessor
 
 from ackfsm.checking.export import scxml
 from ackfsm.checking.export._model import Model, model
-from ackfsm.checking.network import Bounds, compose
-from ackfsm.terms import Fault
 from model_tests.support.checker.exported import FEW, NAMES, system
-from model_tests.support.tables import shipped
+from model_tests.support.tables import composed
 from model_tests.support.whole import few
 
 _NAMESPACE = "{http://www.w3.org/2005/07/scxml}"
@@ -65,7 +63,7 @@ def test_another_library_runs_it_as_the_network_moves(number: int) -> None:
 
 
 def test_a_changed_row_is_noticed() -> None:
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    network = composed()
     text = scxml(network)
     changed = text.replace('target="entry_m1_ready"', 'target="entry_m1_removed"')
     assert changed != text

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ackfsm.checking.explore import Exploration, SearchOptions, SlicedNetwork, Slicer, explore_packed
 from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Configuration, Fault
-from model_tests.support.tables import configurations, networks, shipped
+from model_tests.support.tables import composed, configurations, networks, shipped
 from model_tests.support.whole import WHOLE
 
 
@@ -26,13 +26,13 @@ def _searched(network: SlicedNetwork, *, compiled: bool = False) -> Exploration:
 
 
 def test_compiled_code_from_the_first_state_finds_the_same() -> None:
-    network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
+    network = _whole(composed())
     assert explore_packed(network.packed, network.events, SearchOptions(compiled=True)).compiled
     assert _searched(network, compiled=True) == _searched(network)
 
 
 def test_without_numba_a_search_that_wants_compiled_code_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
+    network = _whole(composed())
     expected = _searched(network)
     monkeypatch.setattr("ackfsm.checking.explore.search.search._numba_is_there", lambda: False)
     found = explore_packed(network.packed, network.events, SearchOptions(compiled=True))

@@ -21,18 +21,12 @@ from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Par
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import DefectError, Fault, InputError
 from model_tests.support.checker.plain_search import breadth_first, rests, shows
-from model_tests.support.tables import bounds, configurations, networks, row, shipped
+from model_tests.support.tables import bounds, composed, configurations, networks, row, shipped
 from model_tests.support.whole import WHOLE, few
 from model_tests.symbolic_matrix import benchmark_systems, cells, difference
 
-EVERY = frozenset(Fault)
 PLAIN = SymbolicOptions(witnesses=True, compiled=False)
 COMPILED = SymbolicOptions(witnesses=True)
-
-
-def system(profile: str = "jms", chosen: dict[str, Any] | None = None, **limits: Any) -> Network:
-    bounded: dict[str, Any] = {"faults": EVERY, **limits}
-    return compose(shipped(), shipped().configure(profile, chosen or {}), Bounds(**bounded))
 
 
 def lengths(witnesses: Any) -> dict[str, int]:
@@ -96,7 +90,7 @@ def test_one_message_of_every_profile(profile: str) -> None:
     ],
 )
 def test_larger_systems(profile: str, chosen: dict[str, Any], limits: dict[str, Any]) -> None:
-    assert difference(system(profile, chosen, **{"messages": 2, **limits})) is None
+    assert difference(composed(profile, chosen, **{"messages": 2, **limits})) is None
 
 
 @pytest.mark.parametrize("name", few(("1 message", "2 messages", "a second copy, any faults"), 1))
@@ -106,7 +100,7 @@ def test_systems_of_the_benchmark(name: str) -> None:
 
 
 def test_four_messages() -> None:
-    network = system(chosen={"block_on_acknowledge": False}, messages=4)
+    network = composed(chosen={"block_on_acknowledge": False}, messages=4)
     found, expected = explore_symbolically(network), explore(network, SearchOptions(compiled=True))
     assert (found.states, found.transitions) == (expected.states, expected.transitions)
     assert {anomaly for anomaly, reached in found.reachable.items() if reached} == set(expected.witnesses)
@@ -136,7 +130,7 @@ def test_numbers_have_no_bound(count: int, options: SymbolicOptions) -> None:
 
 
 def test_a_system_without_events_is_one_state() -> None:
-    network = dataclasses.replace(system(), events=())
+    network = dataclasses.replace(composed(), events=())
     agree_with_plain(network, PLAIN)
     assert explore_symbolically(network).states == 1
 
@@ -154,7 +148,7 @@ def chain(levels: int) -> Any:
 
 
 def test_the_pool_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = system(messages=2, max_faults=0)
+    network = composed(messages=2, max_faults=0)
     large = explore_symbolically(network, PLAIN)
     monkeypatch.setattr("ackfsm.checking.explore.symbolic.forest._FIRST_SLOTS", 2)
     small = explore_symbolically(network, PLAIN)
@@ -181,7 +175,7 @@ def test_nothing_is_saturated_among_sets_that_are_not_closed() -> None:
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 def test_a_search_that_may_make_no_more_nodes_says_so(compiled: bool) -> None:  # noqa: FBT001
-    network = system(messages=1)
+    network = composed(messages=1)
     found = explore_symbolically(network, SymbolicOptions(max_nodes=100, compiled=compiled))
     assert (found.complete, found.stopped_by, found.nodes) == (False, "max_nodes", 100)
     assert (found.states, found.transitions, found.at_rest) == (None, None, None)
@@ -189,7 +183,7 @@ def test_a_search_that_may_make_no_more_nodes_says_so(compiled: bool) -> None:  
 
 
 def test_what_was_known_before_the_limit_is_told() -> None:
-    network = system(messages=1)
+    network = composed(messages=1)
     whole = explore_symbolically(network, SymbolicOptions(compiled=False))
     cut = explore_symbolically(network, SymbolicOptions(compiled=False, max_nodes=whole.nodes - 1))
     assert (cut.stopped_by, cut.states, cut.transitions) == ("max_nodes", whole.states, whole.transitions)
@@ -202,7 +196,7 @@ def test_what_was_known_before_the_limit_is_told() -> None:
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 def test_a_search_that_may_take_no_more_memory_says_so(compiled: bool) -> None:  # noqa: FBT001
-    found = explore_symbolically(system(messages=2), SymbolicOptions(max_memory=200_000, compiled=compiled))
+    found = explore_symbolically(composed(messages=2), SymbolicOptions(max_memory=200_000, compiled=compiled))
     assert (found.stopped_by, found.states) == ("max_memory", None)
     assert found.bytes <= 200_000
 
@@ -212,7 +206,7 @@ def test_where_memory_ends_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> N
         raise MemoryError
 
     monkeypatch.setattr(Forest, "_enlarge", none)
-    found = explore_symbolically(system(messages=1), SymbolicOptions(compiled=False))
+    found = explore_symbolically(composed(messages=1), SymbolicOptions(compiled=False))
     assert (found.stopped_by, found.states) == ("memory", None)
 
 
