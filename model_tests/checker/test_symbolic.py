@@ -76,7 +76,6 @@ def test_one_message_of_every_profile(profile: str) -> None:
 @pytest.mark.parametrize(
     ("profile", "chosen", "limits"),
     [
-        pytest.param("jms", {}, {}, id="one fault of any kind"),
         pytest.param("artemis", {}, {"faults": {Fault.BROKER_CRASH}}, id="a crash of the broker"),
         pytest.param("qpid", {"ack_mode": "SESSION_TRANSACTED"}, {"max_faults": 0}, id="transacted"),
         pytest.param("jms", {}, {"consumers": 2, "max_faults": 0}, id="two consumers"),
