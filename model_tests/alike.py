@@ -14,8 +14,6 @@ from ackfsm.surveys.matrix._plan import refusal, span
 from ackfsm.tables import EventRef, RowKind, Specification
 from ackfsm.terms import AckMode, Configuration, Consumption, Fault
 
-__all__ = ["AlikeModes", "alike_modes", "alike_page", "digest_line", "rows_digest"]
-
 _MODE_KEYS: Final = ("ack_mode", "consumption")
 """The settings that a mode is made of here; all others are at their defaults."""
 

@@ -13,16 +13,13 @@ import random
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from ackfsm.checking.explore import Exploration, Reduction, SearchOptions, SlicedNetwork, Slicer, explore_packed, pack
-from ackfsm.checking.network import Bounds, Network, compose
-from ackfsm.surveys.matrix import make_plan
-from ackfsm.terms import Configuration, Fault
+from ackfsm.checking.network import Network, compose
 from model_tests.support.checker.plain_search import shows
 from model_tests.support.tables import shipped
-
-__all__ = ["Compared", "cells", "compared", "report"]
+from model_tests.symbolic_matrix import Cell, cells, distinct
 
 PARTIAL_ORDER = (Reduction.PARTIAL_ORDER,)
 PAIRS = 60
@@ -70,38 +67,20 @@ def _measures(found: Exploration) -> tuple[int, int, int, dict[str, int]]:
     return found.states, found.transitions, found.depth, nearest
 
 
-def cells(messages: int) -> Iterator[tuple[Configuration, Bounds]]:
-    """Every configuration of the matrix of ``jms`` under no fault, every single fault, and any single fault."""
-    plan = make_plan(shipped(), "jms", messages=messages, pairs=False)
-    for configuration in plan.configurations:
-        for scenario in plan.scenarios:
-            yield configuration, plan.bounds(scenario)
-        yield configuration, Bounds(messages=messages, faults=frozenset(Fault))
-
-
-def _distinct(chosen: Sequence[tuple[Configuration, Bounds]]) -> Iterator[Compared]:
-    """Each network once, however many cells have it."""
-    known: set[str] = set()
-    for configuration, bounds in chosen:
-        network = compose(shipped(), configuration, bounds)
-        small = Slicer(network).slice()
-        if small.key not in known:
-            known.add(small.key)
-            yield compared(network, small, compiled=True)
-
-
-def report(title: str, chosen: Sequence[tuple[Configuration, Bounds]]) -> int:
-    """Print what comparing the ``chosen`` cells gives; the number of differences."""
+def report(title: str, rows: Sequence[Sequence[Cell]]) -> int:
+    """Print what comparing these cells of the matrix gives; the number of differences."""
     begun, states, wrong = time.process_time(), defaultdict[str, int](int), 0
-    for one in _distinct(chosen):
+    for cell in distinct(rows):
+        network = compose(shipped(), *cell)
+        one = compared(network, Slicer(network).slice(), compiled=True)
         states["networks"] += 1
         states["full"] += one.full.states
         states["small"] += one.small.states
         if one.difference is not None:
             wrong += 1
-            sys.stdout.write(f"{one.network.configuration} {one.network.bounds}: {one.difference}\n")
+            sys.stdout.write(f"{cell}: {one.difference}\n")
     sys.stdout.write(
-        f"{title}: {len(chosen):,} cells, {states['networks']:,} networks, {wrong} differences, "
+        f"{title}: {sum(map(len, rows)):,} cells, {states['networks']:,} networks, {wrong} differences, "
         f"{states['full']:,} states became {states['small']:,} ({time.process_time() - begun:.0f} s)\n"
     )
     return wrong
@@ -109,8 +88,9 @@ def report(title: str, chosen: Sequence[tuple[Configuration, Bounds]]) -> int:
 
 def main() -> int:
     """Compare everything."""
-    wrong = report("one message", [*cells(1)])
-    return int(wrong + report("two messages", random.Random(5).sample([*cells(2)], PAIRS)) > 0)
+    pairs = [cell for row in cells(2, ["jms"]) for cell in row]
+    wrong = report("one message", [*cells(1, ["jms"])])
+    return int(wrong + report("two messages", [[cell] for cell in random.Random(5).sample(pairs, PAIRS)]) > 0)
 
 
 if __name__ == "__main__":

@@ -30,14 +30,13 @@ from ackfsm.checking.explore.reduction.ample import compute_ample_sets
 from ackfsm.checking.explore.search.distributed import StateSet, SuccessorWorker
 from ackfsm.checking.explore.search.kernel_ample import NO_POR, AmpleSets
 from ackfsm.checking.explore.search.options import Tuning
+from ackfsm.checking.explore.search.reached import state_table
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.explore.search.self_check import self_check
 from ackfsm.checking.network import Network
 from ackfsm.terms import DefectError
 from model_tests.support.checker.drawn_networks import Shape, drawn, network
 from model_tests.support.checker.plain_search import Searched, State, TooLargeError, breadth_first, rests, shows
-
-__all__ = ["ITSELF", "Compared", "Way", "compared", "fitting", "ways"]
 
 MOST_STATES = 3_000
 MOST_STEPS = 100_000
@@ -163,7 +162,7 @@ class Seen:
                 tally["states that wait"] += max(pieces) > 1
                 tally["lanes that are lost"] += search.lanes_lost
             self.defect = _self_checked(search, self.origin) if search.complete else None
-            self.states = [*search.all_states()]
+            self.states = [*map(tuple, state_table(search).tolist())]
             self.count, self.transitions, self.depth = search.found_states, search.transitions, search.depth
             self.complete, self.stopped_by = search.complete, search.stopped_by
             self.witnesses = {

@@ -23,7 +23,7 @@ from ackfsm.surveys.matrix import make_plan
 from ackfsm.terms import Configuration, Fault
 from model_tests.benchmarks.explore import SYSTEMS
 from model_tests.support.checker.plain_search import shows
-from model_tests.support.tables import shipped
+from model_tests.support.tables import composed, shipped
 
 __all__ = ["Cell", "benchmark_systems", "cells", "difference", "distinct"]
 
@@ -88,10 +88,7 @@ def difference(network: Network) -> str | None:
 
 def benchmark_systems() -> dict[str, Network]:
     """The systems of ``model_tests.benchmarks.explore``, by name."""
-    return {
-        name: compose(shipped(), shipped().configure("jms", settings), Bounds(**{"faults": frozenset(Fault), **bounds}))
-        for name, (settings, bounds) in SYSTEMS.items()
-    }
+    return {name: composed("jms", settings, **bounds) for name, (settings, bounds) in SYSTEMS.items()}
 
 
 def _report(title: str, networks: Iterable[tuple[str, Network]]) -> int:

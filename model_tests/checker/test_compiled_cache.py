@@ -23,7 +23,7 @@ from ackfsm.support.numba_cache import CacheWarning, cache_of, compiled, compile
 from model_tests.support.commands import AS_PROMISED, ended, environment
 from model_tests.support.places import SPEC
 from model_tests.support.tables import to_be_changed
-from model_tests.support.whole import WHOLE, before_a_release
+from model_tests.support.whole import WHOLE, before_a_release, few, in_turn
 
 TOY = """
 def add(a, b):
@@ -129,8 +129,10 @@ def test_a_call_counts_references_to_its_arrays_only_where_arrays_are_made(
     assert counts(functions.last, 4)
 
 
-@pytest.mark.parametrize("ending", [".nbi", ".nbc"])
-@pytest.mark.parametrize("left", [b"", b"\x80\x04", b"no pickle", b"\x80\x04K\x01.\x80\x04K\x02."])
+@pytest.mark.parametrize(
+    ("ending", "left"),
+    in_turn([".nbi", ".nbc"], [b"", b"\x80\x04", b"no pickle", b"\x80\x04K\x01.\x80\x04K\x02."], 1),
+)
 def test_a_damaged_file_is_replaced(toy: _Toy, ending: str, left: bytes) -> None:
     toy.run()
     toy.only(ending).write_bytes(left)
@@ -138,7 +140,7 @@ def test_a_damaged_file_is_replaced(toy: _Toy, ending: str, left: bytes) -> None
     assert toy.run()
 
 
-@pytest.mark.parametrize("place", [0.1, 0.3, 0.5, 0.7, 0.9])
+@pytest.mark.parametrize("place", few([0.1, 0.3, 0.5, 0.7, 0.9], 2))
 def test_a_single_bit_of_machine_code_that_is_wrong_is_noticed(toy: _Toy, place: float) -> None:
     toy.run()
     file = toy.only(".nbc")

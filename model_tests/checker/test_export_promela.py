@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from ackfsm.checking.export import promela
-from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, Profile, SendMode
 from model_tests.support.checker.exported import (
     ALL,
@@ -25,7 +24,7 @@ from model_tests.support.checker.exported import (
     shapes,
     system,
 )
-from model_tests.support.tables import shipped
+from model_tests.support.tables import composed
 from model_tests.support.tools import missing
 from model_tests.support.whole import before_a_release
 
@@ -129,7 +128,7 @@ def _changes(model: str) -> Iterator[str]:
 
 @spins
 def test_a_changed_row_is_noticed(tmp_path: Path) -> None:
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    network = composed()
     for number, changed in enumerate(_changes(promela(network))):
         assert _spin(changed, tmp_path / str(number)) != found(network)
 

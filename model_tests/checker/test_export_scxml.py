@@ -12,10 +12,9 @@ from statemachine.io.scxml.processor import SCXMLProcessor
 
 from ackfsm.checking.export import scxml
 from ackfsm.checking.export._model import Model, model
-from ackfsm.checking.network import Bounds, compose
-from ackfsm.terms import Fault
 from model_tests.support.checker.exported import FEW, NAMES, system
-from model_tests.support.tables import shipped
+from model_tests.support.tables import composed
+from model_tests.support.whole import few
 
 _NAMESPACE = "{http://www.w3.org/2005/07/scxml}"
 _WALKED = (0, 3, 6, 12, 20)
@@ -55,7 +54,7 @@ def _walk(text: str, written: Model, seed: int) -> Iterator[tuple[tuple[str, ...
         yield _where(chart, written), state
 
 
-@pytest.mark.parametrize("number", _WALKED)
+@pytest.mark.parametrize("number", few(_WALKED, 3))
 def test_another_library_runs_it_as_the_network_moves(number: int) -> None:
     network = system(number).network
     places = list(_walk(scxml(network), model(network, {"system"}), number))
@@ -64,7 +63,7 @@ def test_another_library_runs_it_as_the_network_moves(number: int) -> None:
 
 
 def test_a_changed_row_is_noticed() -> None:
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    network = composed()
     text = scxml(network)
     changed = text.replace('target="entry_m1_ready"', 'target="entry_m1_removed"')
     assert changed != text

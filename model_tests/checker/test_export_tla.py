@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from ackfsm.checking.export import tla, tla_configuration
-from ackfsm.checking.network import Bounds, compose
-from ackfsm.terms import Fault
 from model_tests.support.checker.exported import NAMES, Found, found, searched_by, system
-from model_tests.support.tables import shipped
+from model_tests.support.tables import composed, shipped
 from model_tests.support.tools import missing
 
 SYSTEMS = searched_by("TLC")
@@ -108,7 +106,7 @@ def test_tlc_finds_the_same_states_transitions_and_anomalies(number: int, by_tlc
 
 @tlc
 def test_a_changed_row_is_noticed(tmp_path: Path) -> None:
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    network = composed()
     module = tla(network, "System")
     changed = module.replace("""record_m1' = "durable\"""", """record_m1' = "written\"""")
     assert changed != module
@@ -118,7 +116,7 @@ def test_a_changed_row_is_noticed(tmp_path: Path) -> None:
 @tlc
 def test_the_configuration_file_asks_for_every_anomaly(tmp_path: Path) -> None:
     """As the head of the module says: TLC stops at the first invariant that is violated, and shows the steps."""
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    network = composed()
     asked = [line.removeprefix("INVARIANT no_") for line in tla_configuration(network).splitlines()[2:]]
     assert asked == [*shipped().properties, *shipped().guarantees.monitors]
     (tmp_path / "System.tla").write_text(tla(network, "System"), encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from ackfsm.checking.explore import Interpreter, LivenessFailure, LivenessFindin
 from ackfsm.checking.explore.questions.liveness import find_liveness
 from ackfsm.checking.explore.questions.liveness_graph import LivenessGraph
 from ackfsm.checking.explore.search.options import SearchOptions, Tuning
+from ackfsm.checking.explore.search.reached import state_table
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm, LivenessProperty, Waiting
 from ackfsm.terms import Anomaly, Configuration, Fault, InputError, SpecError
+from model_tests.support.checker.plain_search import breadth_first
 from model_tests.support.tables import (
     HERE,
     bounds,
@@ -352,23 +354,12 @@ def test_a_fault_strikes_while_the_first_message_is_in_hand_and_not_the_second()
     network = compose(shipped(), shipped().configure("jms"), limits)
     crashes = [
         dict(zip((instance.label for instance in network.instances), state, strict=True))
-        for state, event in transitions(network)
-        if event.name == "consumer_crash"
+        for state in breadth_first(network).depth
+        for event in network.events
+        if event.name == "consumer_crash" and network.step(state, event)
     ]
     assert {state["processing(m1)"] for state in crashes} == {"busy"}
     assert {state["processing(m2)"] for state in crashes} == {"idle"}
-
-
-def transitions(network: Network) -> Iterator[tuple[tuple[str, ...], NetworkEvent]]:
-    """Every state that can be reached, with each event that can happen in it."""
-    seen, new = {network.initial}, [network.initial]
-    while new:
-        state = new.pop()
-        for event in network.events:
-            if (after := network.step(state, event)) is not None:
-                yield state, event
-                new += [after] * (after not in seen)
-                seen.add(after)
 
 
 def test_an_application_that_recovers_for_ever_settles_nothing() -> None:
@@ -511,7 +502,7 @@ def test_a_search_by_several_processors_knows_only_steps_that_there_are(limit: i
         while search.has_work():
             search.expand_batch()
         graph = LivenessGraph(search, network, EVERY)
-        states = [unpacked(network, numbers) for numbers in search.all_states()]
+        states = [unpacked(network, numbers) for numbers in state_table(search).tolist()]
         for number, state in enumerate(states):
             steps = {(event.label, after) for event in network.events if (after := network.step(state, event))}
             known = {(network.events[event].label, states[after]) for event, after in graph.successors(number)}
@@ -522,26 +513,28 @@ def test_a_search_by_several_processors_knows_only_steps_that_there_are(limit: i
 @pytest.mark.parametrize(
     ("limits", "forever", "says"),
     [
+        (Bounds(), "recover", "forever cannot be 'recover'; it is a set of names, in Python {'name'}"),
+        (Bounds(), [3], "forever cannot have 3; all that is in it are names"),
         (
             Bounds(faults=frozenset({Fault.REJECTION}), max_faults=None),
-            "consumer_crash",
+            ["consumer_crash"],
             "consumer_crash cannot go on for ever, as it is no fault or action of this check; they are: rejection",
         ),
         (
             Bounds(),
-            "recovery",
+            ["recovery"],
             "recovery cannot go on for ever, as it is no fault or action of this check; they are: none",
         ),
         (
             Bounds(faults=EVERY, max_faults=2),
-            "consumer_crash",
+            ["consumer_crash"],
             "consumer_crash cannot go on for ever where 2 faults are the limit; give --max-faults any",
         ),
     ],
 )
-def test_what_cannot_go_on_for_ever_is_refused(limits: Bounds, forever: str, says: str) -> None:
+def test_what_cannot_go_on_for_ever_is_refused(limits: Bounds, forever: Any, says: str) -> None:
     with pytest.raises(InputError) as refused:
-        explore.check(shipped(), shipped().configure(), limits, forever=[forever])
+        explore.check(shipped(), shipped().configure(), limits, forever=forever)
     assert str(refused.value) == says
 
 

@@ -28,7 +28,7 @@ from ackfsm.checking.network import Bounds
 from ackfsm.showing.views import matrix_files
 from ackfsm.showing.views.matrix import check_command
 from ackfsm.surveys import matrix
-from ackfsm.surveys.matrix import Matrix, Plan, Reachability, Scenario
+from ackfsm.surveys.matrix import Matrix, Reachability, Scenario
 from ackfsm.terms import Anomaly, Fault, HostError, InputError, Profile, SpecError
 from model_tests.support.commands import nobody_is_left
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
@@ -53,9 +53,24 @@ def _line(settings: Mapping[str, object]) -> str:
 
 
 @functools.cache
-def _small(*, pairs: bool = False) -> Matrix:
-    plan = matrix.make_plan(shipped(), "jms", SMALL, pairs=pairs)
-    return matrix.run(plan, shipped())
+def _small() -> Matrix:
+    return matrix.run(matrix.make_plan(shipped(), "jms", SMALL, pairs=False), shipped())
+
+
+@functools.cache
+def _tiny(max_states: int | None = None) -> tuple[Matrix, list[tuple[str, int, int]]]:
+    """A smaller one, by one process, and what it told of its progress."""
+    told: list[tuple[str, int, int]] = []
+    plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False, max_states=max_states)
+    return matrix.run(plan, shipped(), jobs=1, progress_bar=lambda *part: told.append(part)), told
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the table and the page of the small matrix."""
+    folder = tmp_path_factory.mktemp("written")
+    matrix_files.write(_small(), matrix.summarise(_small()), folder)
+    return folder
 
 
 def _run(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, str]:
@@ -171,7 +186,7 @@ def test_each_cell_is_what_a_check_of_its_own_finds() -> None:
     """States, transitions and witnesses, also of cells that were merged with another configuration's."""
     found = _small()
     cells = [cell for row in found.rows() for cell in row]
-    for cell in few(cells, len(cells) // 3):
+    for cell in few(cells, 20):
         answer = explore.check(shipped(), cell.configuration, found.plan.bounds(cell.scenario))
         assert (cell.outcome.states, cell.outcome.transitions) == (
             answer.exploration.states,
@@ -192,7 +207,7 @@ def test_drawn_cells_of_pairs_are_what_a_check_of_their_own_finds() -> None:
     plan = matrix.make_plan(shipped(), "artemis", {**TINY, "consumption": "listener"})
     found = matrix.run(plan, shipped())
     cells = [cell for row in found.rows() for cell in row if cell.scenario.max_faults == 2]
-    for cell in random.Random(3).sample(cells, 12):
+    for cell in random.Random(3).sample(cells, 12 if WHOLE else 5):
         answer = explore.check(shipped(), cell.configuration, plan.bounds(cell.scenario))
         assert (cell.outcome.states, cell.outcome.transitions) == (
             answer.exploration.states,
@@ -222,8 +237,8 @@ def test_configurations_that_are_alike_are_explored_once() -> None:
 
 
 def test_the_number_of_processes_changes_nothing() -> None:
-    plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False)
-    here, there = matrix.run(plan, shipped(), jobs=1), matrix.run(plan, shipped(), jobs=2)
+    here, _ = _tiny()
+    there = matrix.run(here.plan, shipped(), jobs=2)
     assert [list(row) for row in there.keys] == [list(row) for row in here.keys]
     assert there.outcomes == here.outcomes
     assert matrix.summarise(there) == matrix.summarise(here)
@@ -299,7 +314,7 @@ def test_tables_that_read_faults_elsewhere_are_composed_for_each_scenario(tmp_pa
     )
     changed = tables.load(spec)
     chosen = {**TINY, "consumption": "listener", "journal_sync_non_transactional": True}
-    plan = matrix.make_plan(changed, "jms", chosen)
+    plan = matrix.make_plan(changed, "jms", chosen, pairs=False)
     for row in matrix.run(plan, changed).rows():
         for cell in row:
             if set(cell.scenario.faults) <= {Fault.CONSUMER_CRASH, Fault.LISTENER_EXCEPTION}:
@@ -309,11 +324,7 @@ def test_tables_that_read_faults_elsewhere_are_composed_for_each_scenario(tmp_pa
 
 
 def test_progress_is_told_to_its_end() -> None:
-    told: list[tuple[str, int, int]] = []
-    matrix.run(
-        matrix.make_plan(shipped(), "jms", TINY, pairs=False), shipped(), progress_bar=lambda *part: told.append(part)
-    )
-    last = {what: (done, of) for what, done, of in told}
+    last = {what: (done, of) for what, done, of in _tiny()[1]}
     assert len(last) == 2
     assert all(done == of for done, of in last.values())
 
@@ -322,9 +333,8 @@ def test_progress_is_told_to_its_end() -> None:
 
 
 def test_whatever_implies_an_anomaly_is_reachable_only_where_that_is() -> None:
-    plan = matrix.make_plan(
-        shipped(), "artemis", {"ack_mode": "CLIENT_ACKNOWLEDGE", "send_mode": "blocking"}, pairs=False
-    )
+    chosen = {"ack_mode": "CLIENT_ACKNOWLEDGE", "send_mode": "blocking", "resend_in_doubt": True}
+    plan = matrix.make_plan(shipped(), "artemis", chosen, pairs=False)
     outcomes = matrix.run(plan, shipped()).outcomes.values()
     for implication in shipped().guarantees.implications:
         implying = [outcome for outcome in outcomes if implication.anomaly in outcome.witnesses]
@@ -406,8 +416,7 @@ def test_the_command_of_a_witness_finds_it(capsys: pytest.CaptureFixture[str], m
 
 
 def test_a_search_that_stopped_is_unknown_unless_it_had_found_something() -> None:
-    plan: Plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False, max_states=50)
-    found = matrix.run(plan, shipped())
+    found, _ = _tiny(50)
     assert not found.complete
     entries = [entry for line in matrix.summarise(found).lines for entry in line.overall.values()]
     assert {entry.happens for entry in entries} <= {Reachability.UNKNOWN, Reachability.ALWAYS}
@@ -417,10 +426,9 @@ def test_a_search_that_stopped_is_unknown_unless_it_had_found_something() -> Non
 # Parquet
 
 
-def test_parquet_reads_back_with_every_cell(tmp_path: Path) -> None:
+def test_parquet_reads_back_with_every_cell(written: Path) -> None:
     found = _small()
-    matrix_files.write(found, matrix.summarise(found), tmp_path)
-    table = pq.read_table(tmp_path / "matrix.parquet")
+    table = pq.read_table(written / "matrix.parquet")
     assert table.num_rows == found.cells * len(found.anomalies)
     assert str(table.schema.field("witness").type) == "list<element: string not null>"
     assert str(table.schema.field("reachable").type) == "bool"
@@ -448,8 +456,7 @@ def test_parquet_reads_back_with_every_cell(tmp_path: Path) -> None:
 
 
 def test_parquet_leaves_open_what_a_stopped_search_left_open(tmp_path: Path) -> None:
-    plan = matrix.make_plan(shipped(), "jms", TINY, pairs=False, max_states=20)
-    found = matrix.run(plan, shipped())
+    found, _ = _tiny(50)
     matrix_files.write(found, matrix.summarise(found), tmp_path)
     table = pq.read_table(tmp_path / "matrix.parquet", columns=["reachable", "complete"])
     assert None in table["reachable"].to_pylist()
@@ -484,11 +491,10 @@ class _Reader(html.parser.HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_has_every_row_and_needs_nothing_else(tmp_path: Path) -> None:
+def test_the_page_has_every_row_and_needs_nothing_else(written: Path) -> None:
     found = _small()
     summary = matrix.summarise(found)
-    matrix_files.write(found, summary, tmp_path)
-    text = (tmp_path / "matrix.html").read_text(encoding="utf-8")
+    text = (written / "matrix.html").read_text(encoding="utf-8")
     page = _Reader()
     page.feed(text)
     assert page.open == []
@@ -501,12 +507,9 @@ def test_the_page_has_every_row_and_needs_nothing_else(tmp_path: Path) -> None:
     assert "@import" not in text
 
 
-def test_the_page_has_every_witness_and_every_extent(tmp_path: Path) -> None:
-    found = _small()
-    summary = matrix.summarise(found)
-    matrix_files.write(found, summary, tmp_path)
-    text = (tmp_path / "matrix.html").read_text(encoding="utf-8")
-    for line in summary.lines:
+def test_the_page_has_every_witness_and_every_extent(written: Path) -> None:
+    text = (written / "matrix.html").read_text(encoding="utf-8")
+    for line in matrix.summarise(_small()).lines:
         for entries in (line.overall, *line.scenarios):
             for entry in entries.values():
                 if entry.happens is Reachability.NEVER:
@@ -546,8 +549,8 @@ def test_the_exit_code_says_how_it_ended(
 def test_the_json_says_what_was_searched_and_found(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    code, out, _ = _run(f"--no-pairs {_line(SMALL)} --output {tmp_path} --json", capsys, monkeypatch)
-    found, expected = json.loads(out), _small()
+    code, out, _ = _run(f"--no-pairs {_line(TINY)} --output {tmp_path} --json", capsys, monkeypatch)
+    found, (expected, _) = json.loads(out), _tiny()
     assert code == VIOLATION
     assert (found["cells"], found["explored"]) == (expected.cells, len(expected.outcomes))
     assert (found["states"], found["transitions"]) == (expected.states, expected.transitions)
@@ -585,7 +588,7 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
     shown = io.StringIO()
     consoles = {True: Console(file=shown, force_terminal=True, width=100), False: Console()}
     monkeypatch.setattr("ackfsm.cli._output.console", lambda *, errors=False: consoles[errors])
-    _run(f"--no-pairs {_line(TINY)} --json", capsys, monkeypatch)
+    _run(f"--no-pairs {_line(TINY)} --max-states 50 --json", capsys, monkeypatch)
     assert "searching" in shown.getvalue()
     assert "composing configurations" in shown.getvalue()
     assert "100%" in shown.getvalue()

@@ -19,7 +19,7 @@ from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Bounds, Index, Network, Place, compose, concerns
 from ackfsm.tables import EventRef, RowKind, Specification
 from ackfsm.terms import Anomaly, Configuration, Destination, Fault, InputError
-from model_tests.support.tables import bounds, configurations, networks, shipped, small_spec, unpacked
+from model_tests.support.tables import bounds, composed, configurations, networks, shipped, small_spec, unpacked
 from model_tests.support.whole import WHOLE
 
 
@@ -416,13 +416,13 @@ def test_composing_many_messages_looks_at_little_more_than_it_makes(monkeypatch:
         return concerns(*arguments, one_session=one_session)
 
     monkeypatch.setattr("ackfsm.checking.network.concerns", counted)
-    network = compose(shipped(), shipped().configure("jms"), Bounds(messages=30, faults=frozenset(Fault)))
+    network = composed(messages=30)
     assert asked[0] < 3 * sum(len(event.participants) for event in network.events)
 
 
 def test_what_a_search_of_many_messages_works_on_grows_with_its_steps_and_not_with_the_square() -> None:
     """A scratch had room for a step of every event in every number of components: gigabytes for 200 messages."""
-    network = compose(shipped(), shipped().configure("jms"), Bounds(messages=30, faults=frozenset(Fault)))
+    network = composed(messages=30)
     packed = pack(network)
     with Search(packed, SearchOptions(every_step=True, tuning=Tuning(plain_states=None))) as search:
         rooms = {name: len(numbers) for name, numbers in search._scratches[0]._asdict().items()}  # noqa: SLF001

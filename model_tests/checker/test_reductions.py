@@ -19,14 +19,16 @@ from ackfsm.checking.explore.reduction.independence import EventTables, SearchPh
 from ackfsm.checking.explore.reduction.sleep import absorbs, left_commutes
 from ackfsm.checking.explore.search.kernel_ample import NO_POR, AmpleSets
 from ackfsm.checking.explore.search.options import Tuning
+from ackfsm.checking.explore.search.reached import state_table
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly, Fault, InputError
-from model_tests.reductions import PARTIAL_ORDER, cells, compared
+from model_tests.reductions import PARTIAL_ORDER, compared
 from model_tests.support.checker.plain_search import breadth_first, rests
-from model_tests.support.tables import networks, row, shipped, unpacked
+from model_tests.support.tables import composed, networks, row, shipped, unpacked
 from model_tests.support.whole import WHOLE
+from model_tests.symbolic_matrix import cells
 
 TUNING = "ackfsm.checking.explore.search.search.DEFAULT_TUNING"
 NUMBA = "ackfsm.checking.explore.search.search._numba_is_there"
@@ -73,7 +75,7 @@ def _searched(network: Network, ample: AmpleSets = NO_POR) -> tuple[set[str], se
         found = {
             name for name, found in zip(packed.anomalies, search.first_violations, strict=True) if found is not None
         }
-        return found, {unpacked(network, numbers) for numbers in search.all_states()}
+        return found, {unpacked(network, numbers) for numbers in state_table(search).tolist()}
 
 
 def _agree(network: Network) -> int:
@@ -201,7 +203,7 @@ def test_columns_commute_where_either_order_leads_to_the_same_state() -> None:
 
 
 def test_the_budget_of_faults_is_what_ends() -> None:
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault), max_faults=2))
+    network = composed(max_faults=2)
     tables = EventTables(pack(network))
     counter = phase_counter(tables)
     assert counter is not None
@@ -216,7 +218,7 @@ def test_the_budget_of_faults_is_what_ends() -> None:
 
 
 def test_where_nothing_can_fail_there_is_one_phase() -> None:
-    network = compose(shipped(), shipped().configure("jms"), Bounds(max_faults=0))
+    network = composed(faults=frozenset(), max_faults=0)
     packed = Slicer(network).slice().packed
     assert compute_ample_sets(packed).phases == 1
 
@@ -224,17 +226,12 @@ def test_where_nothing_can_fail_there_is_one_phase() -> None:
 # the tables
 
 
-def _jms(chosen: Mapping[str, object], **bounds: object) -> Network:
-    limits = Bounds(**{"faults": frozenset(Fault), **bounds})  # type: ignore[arg-type]
-    return compose(shipped(), shipped().configure("jms", dict(chosen)), limits)
-
-
 def test_a_sample_of_the_matrix_has_the_same_verdicts() -> None:
     """All of it: ``python -m model_tests.reductions``."""
-    for configuration, bounds in random.Random(3).sample([*cells(1)], 60):
-        network = compose(shipped(), configuration, bounds)
-        one = compared(network, Slicer(network).slice(), compiled=True)
-        assert one.difference is None, (configuration, bounds)
+    every = [cell for row in cells(1, ["jms"]) for cell in row]
+    for cell in random.Random(3).sample(every, 60 if WHOLE else 20):
+        network = compose(shipped(), *cell)
+        assert compared(network, Slicer(network).slice(), compiled=True).difference is None, str(cell)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +243,7 @@ def test_a_sample_of_the_matrix_has_the_same_verdicts() -> None:
     ],
 )
 def test_no_state_at_rest_is_left_out(chosen: Mapping[str, object], bounds: Mapping[str, object]) -> None:
-    assert _agree(_jms(chosen, **bounds)) > 400, "many others are"
+    assert _agree(composed("jms", chosen, **bounds)) > 400, "many others are"
 
 
 @pytest.mark.parametrize(
@@ -265,7 +262,7 @@ def test_no_state_at_rest_is_left_out(chosen: Mapping[str, object], bounds: Mapp
 def test_larger_systems_have_the_same_verdicts(
     chosen: Mapping[str, object], bounds: Mapping[str, object], times: int
 ) -> None:
-    network = _jms(chosen, **bounds)
+    network = composed("jms", chosen, **bounds)
     one = compared(network, Slicer(network).slice(), compiled=True)
     assert one.difference is None
     assert times * one.small.states <= one.full.states
@@ -273,7 +270,7 @@ def test_larger_systems_have_the_same_verdicts(
 
 def test_a_reduction_that_is_not_sound_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The comparison can fail: if every two events were at peace, the tables would show less."""
-    network = _jms({"redelivery_mark_persisted": False, "journal_sync_non_transactional": False})
+    network = composed("jms", {"redelivery_mark_persisted": False, "journal_sync_non_transactional": False})
     small = Slicer(network).slice()
     assert compared(network, small).difference is None
     monkeypatch.setattr(SearchPhase, "dependent", lambda phase: [0] * len(phase.tables.parts))
@@ -282,7 +279,7 @@ def test_a_reduction_that_is_not_sound_is_noticed(monkeypatch: pytest.MonkeyPatc
 
 def test_a_step_that_is_spared_wrongly_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """If any event might come before any other, or absorbed it, states would be missed."""
-    network = _jms({})
+    network = composed("jms", {})
     small = Slicer(network).slice()
     assert compared(network, small).difference is None
     for condition in ("left_commutes", "absorbs"):
@@ -311,7 +308,7 @@ def test_an_event_comes_before_another_only_where_both_orders_lead_to_the_same(
 
 def test_steps_that_lead_nowhere_new_are_spared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Independent counters: of the many ways into a state one is gone."""
-    network, taken, steps = _jms({"block_on_acknowledge": False}, messages=2), [], set()
+    network, taken, steps = composed("jms", {"block_on_acknowledge": False}, messages=2), [], set()
     for every_step in (False, True):
         with monkeypatch.context() as patch:
             fills: list[int] = []
@@ -332,7 +329,7 @@ def _counting(grow: Callable[[Search, int], bool], fills: list[int]) -> Callable
 
 
 def test_compiled_and_plain_code_and_any_number_of_processors_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    network, found = _jms({}, messages=2), []
+    network, found = composed("jms", {}, messages=2), []
     with monkeypatch.context() as without_numba:
         without_numba.setattr(NUMBA, lambda: False)
         found.append(explore.explore(network, explore.SearchOptions(reductions=PARTIAL_ORDER)))

@@ -18,7 +18,7 @@ from model_tests.searches import ITSELF, Tally, Way, compared, fitting
 from model_tests.support.checker.drawn_networks import Shape, drawn
 from model_tests.support.checker.explorer_bugs import BUGS, Bug
 from model_tests.support.checker.plain_search import breadth_first
-from model_tests.support.tables import shipped
+from model_tests.support.tables import composed, shipped
 from model_tests.support.whole import WHOLE, few
 
 shapes = st.builds(
@@ -157,14 +157,14 @@ def test_every_state_of_a_search_passes_when_it_is_looked_at_again(
         check_state(again, place)
 
     monkeypatch.setattr(_SelfCheck, "check_state", counted)
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    network = composed()
     found = explore.explore(network, explore.SearchOptions(reductions=reductions))
     assert len(looked) == found.states > 300
 
 
 def test_a_search_that_was_stopped_claims_nothing_and_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ackfsm.checking.explore.search.explore.self_check", None)
-    network = compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault)))
+    network = composed()
     assert not explore.explore(network, explore.SearchOptions(max_states=100)).complete
     with pytest.raises(TypeError):
         explore.explore(network)

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ackfsm.checking import explore
 from ackfsm.checking.explore import Exploration, SearchOptions, SlicedNetwork, Slicer, explore_packed
 from ackfsm.checking.network import Bounds, Network, compose
 from ackfsm.terms import Configuration, Fault
-from model_tests.support.tables import bounds, configurations, networks, shipped
+from model_tests.support.tables import composed, configurations, networks, shipped
 from model_tests.support.whole import WHOLE
 
 
@@ -26,38 +25,14 @@ def _searched(network: SlicedNetwork, *, compiled: bool = False) -> Exploration:
     return dataclasses.replace(found, compiled=False)
 
 
-def _plainly(network: Network) -> Exploration:
-    return dataclasses.replace(explore.explore(network, explore.SearchOptions(max_states=20_000)), compiled=False)
-
-
-@given(networks())
-def test_a_random_system_reduced_has_the_same_states_transitions_and_witnesses(network: Network) -> None:
-    assert _searched(_whole(network)) == _plainly(network)
-
-
-@settings(max_examples=25 if WHOLE else 8)
-@given(configurations(), bounds(messages=1, budgets=(0, 1)))
-def test_a_system_of_the_tables_reduced_has_the_same_states_transitions_and_witnesses(
-    configuration: Configuration, bound: Bounds
-) -> None:
-    network = compose(shipped(), configuration, bound)
-    assert _searched(_whole(network)) == _plainly(network)
-
-
-def test_two_messages_reduced_have_the_same_states_transitions_and_witnesses() -> None:
-    bound = Bounds(messages=2, faults=frozenset({Fault.CONSUMER_CRASH}))
-    network = compose(shipped(), shipped().configure("jms"), bound)
-    assert _searched(_whole(network)) == _plainly(network)
-
-
 def test_compiled_code_from_the_first_state_finds_the_same() -> None:
-    network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
+    network = _whole(composed())
     assert explore_packed(network.packed, network.events, SearchOptions(compiled=True)).compiled
     assert _searched(network, compiled=True) == _searched(network)
 
 
 def test_without_numba_a_search_that_wants_compiled_code_is_plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = _whole(compose(shipped(), shipped().configure("jms"), Bounds(faults=frozenset(Fault))))
+    network = _whole(composed())
     expected = _searched(network)
     monkeypatch.setattr("ackfsm.checking.explore.search.search._numba_is_there", lambda: False)
     found = explore_packed(network.packed, network.events, SearchOptions(compiled=True))

@@ -1,6 +1,7 @@
 """Symbolic search against the search state by state, against a search of twenty lines, and against arithmetic."""
 
 import dataclasses
+import random
 from typing import Any
 
 import pytest
@@ -8,7 +9,6 @@ from hypothesis import given, settings
 
 from ackfsm.checking.explore import (
     SearchOptions,
-    SymbolicExploration,
     SymbolicOptions,
     explore,
     explore_symbolically,
@@ -21,38 +21,20 @@ from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Par
 from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import DefectError, Fault, InputError
 from model_tests.support.checker.plain_search import breadth_first, rests, shows
-from model_tests.support.tables import bounds, configurations, networks, row, shipped
+from model_tests.support.tables import bounds, composed, configurations, networks, row, shipped
 from model_tests.support.whole import WHOLE, few
+from model_tests.symbolic_matrix import benchmark_systems, cells, difference
 
-EVERY = frozenset(Fault)
 PLAIN = SymbolicOptions(witnesses=True, compiled=False)
 COMPILED = SymbolicOptions(witnesses=True)
-
-
-def system(profile: str = "jms", chosen: dict[str, Any] | None = None, **limits: Any) -> Network:
-    bounded: dict[str, Any] = {"faults": EVERY, **limits}
-    return compose(shipped(), shipped().configure(profile, chosen or {}), Bounds(**bounded))
 
 
 def lengths(witnesses: Any) -> dict[str, int]:
     return {anomaly: len(steps) for anomaly, steps in witnesses.items()}
 
 
-def agree(network: Network, options: SymbolicOptions = COMPILED) -> SymbolicExploration:
-    """States, transitions, verdicts and lengths of witnesses are those of the search state by state."""
-    expected, found = explore(network, SearchOptions(compiled=options.compiled)), explore_symbolically(network, options)
-    assert found.complete
-    assert expected.complete
-    assert (found.states, found.transitions) == (expected.states, expected.transitions)
-    assert {anomaly for anomaly, reached in found.reachable.items() if reached} == set(expected.witnesses)
-    if options.witnesses:
-        assert lengths(found.witnesses) == lengths(expected.witnesses)
-        assert all(shows(network, steps, anomaly) for anomaly, steps in found.witnesses.items())
-    return found
-
-
 def agree_with_plain(network: Network, options: SymbolicOptions) -> None:
-    """The same against :func:`breadth_first`, and the states at rest."""
+    """States, transitions, states at rest, verdicts and lengths of witnesses are those of :func:`breadth_first`."""
     expected, found = breadth_first(network), explore_symbolically(network, options)
     assert (found.states, found.transitions) == (len(expected.depth), expected.transitions)
     assert found.at_rest == sum(rests(network, state) for state in expected.depth)
@@ -82,40 +64,46 @@ def test_random_configurations(configuration: Any, limits: Bounds) -> None:
     agree_with_plain(compose(shipped(), configuration, limits), COMPILED)
 
 
-@pytest.mark.parametrize("profile", few(sorted(shipped().profiles), 3))
+@pytest.mark.parametrize("profile", sorted(shipped().profiles))
 def test_one_message_of_every_profile(profile: str) -> None:
-    agree(system(profile))
-
-
-@pytest.mark.parametrize("profile", few(sorted(shipped().profiles), 2))
-def test_one_message_of_every_profile_with_any_faults(profile: str) -> None:
-    agree(system(profile, max_faults=None), SymbolicOptions())
+    """All of the matrix: ``python -m model_tests.symbolic_matrix``."""
+    drawing = random.Random(profile)
+    for failing in drawing.sample(list(cells(1, [profile])), 3 if WHOLE else 1):
+        cell = drawing.choice(failing)
+        assert difference(compose(shipped(), *cell)) is None, str(cell)
 
 
 @pytest.mark.parametrize(
     ("profile", "chosen", "limits"),
     [
-        pytest.param("jms", {}, {"max_faults": 0}, id="no faults"),
-        pytest.param("jms", {}, {}, id="one fault of any kind"),
-        pytest.param("jms", {"ack_mode": "CLIENT_ACKNOWLEDGE"}, {"max_faults": 0}, id="CLIENT"),
         pytest.param("artemis", {}, {"faults": {Fault.BROKER_CRASH}}, id="a crash of the broker"),
-        pytest.param("rabbitmq", {}, {"faults": {Fault.CONSUMER_CRASH}}, id="a crash of the consumer"),
         pytest.param("qpid", {"ack_mode": "SESSION_TRANSACTED"}, {"max_faults": 0}, id="transacted"),
+        pytest.param("jms", {}, {"consumers": 2, "max_faults": 0}, id="two consumers"),
+        pytest.param("rabbitmq", {}, {"messages": 1, "max_faults": None}, id="any number of faults"),
+        pytest.param(
+            "jms",
+            {"destination": "durable_subscription"},
+            {"messages": 1, "subscriptions": 2, "max_faults": 0},
+            id="two subscriptions",
+        ),
     ],
 )
-def test_two_messages(profile: str, chosen: dict[str, Any], limits: dict[str, Any]) -> None:
-    agree(system(profile, chosen, messages=2, **limits))
+def test_larger_systems(profile: str, chosen: dict[str, Any], limits: dict[str, Any]) -> None:
+    assert difference(composed(profile, chosen, **{"messages": 2, **limits})) is None
+
+
+@pytest.mark.parametrize("name", few(("1 message", "2 messages", "a second copy, any faults"), 1))
+def test_systems_of_the_benchmark(name: str) -> None:
+    """Those whose witnesses are found in seconds."""
+    assert difference(benchmark_systems()[name]) is None
 
 
 def test_four_messages() -> None:
-    found = agree(system(chosen={"block_on_acknowledge": False}, messages=4), SymbolicOptions())
-    assert found.states is not None
-    assert found.states > 1_000_000
-
-
-def test_consumers_and_subscriptions_are_part_of_the_order() -> None:
-    agree(system(messages=2, consumers=2, max_faults=0), SymbolicOptions())
-    agree(system(chosen={"destination": "durable_subscription"}, subscriptions=2, max_faults=0), SymbolicOptions())
+    network = composed(chosen={"block_on_acknowledge": False}, messages=4)
+    found, expected = explore_symbolically(network), explore(network, SearchOptions(compiled=True))
+    assert (found.states, found.transitions) == (expected.states, expected.transitions)
+    assert {anomaly for anomaly, reached in found.reachable.items() if reached} == set(expected.witnesses)
+    assert expected.states > 1_000_000
 
 
 # against arithmetic
@@ -141,7 +129,7 @@ def test_numbers_have_no_bound(count: int, options: SymbolicOptions) -> None:
 
 
 def test_a_system_without_events_is_one_state() -> None:
-    network = dataclasses.replace(system(), events=())
+    network = dataclasses.replace(composed(), events=())
     agree_with_plain(network, PLAIN)
     assert explore_symbolically(network).states == 1
 
@@ -159,7 +147,7 @@ def chain(levels: int) -> Any:
 
 
 def test_the_pool_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = system(messages=2, max_faults=0)
+    network = composed(messages=2, max_faults=0)
     large = explore_symbolically(network, PLAIN)
     monkeypatch.setattr("ackfsm.checking.explore.symbolic.forest._FIRST_SLOTS", 2)
     small = explore_symbolically(network, PLAIN)
@@ -186,7 +174,7 @@ def test_nothing_is_saturated_among_sets_that_are_not_closed() -> None:
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 def test_a_search_that_may_make_no_more_nodes_says_so(compiled: bool) -> None:  # noqa: FBT001
-    network = system(messages=1)
+    network = composed(messages=1)
     found = explore_symbolically(network, SymbolicOptions(max_nodes=100, compiled=compiled))
     assert (found.complete, found.stopped_by, found.nodes) == (False, "max_nodes", 100)
     assert (found.states, found.transitions, found.at_rest) == (None, None, None)
@@ -194,7 +182,7 @@ def test_a_search_that_may_make_no_more_nodes_says_so(compiled: bool) -> None:  
 
 
 def test_what_was_known_before_the_limit_is_told() -> None:
-    network = system(messages=1)
+    network = composed(messages=1)
     whole = explore_symbolically(network, SymbolicOptions(compiled=False))
     cut = explore_symbolically(network, SymbolicOptions(compiled=False, max_nodes=whole.nodes - 1))
     assert (cut.stopped_by, cut.states, cut.transitions) == ("max_nodes", whole.states, whole.transitions)
@@ -207,7 +195,7 @@ def test_what_was_known_before_the_limit_is_told() -> None:
 
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 def test_a_search_that_may_take_no_more_memory_says_so(compiled: bool) -> None:  # noqa: FBT001
-    found = explore_symbolically(system(messages=2), SymbolicOptions(max_memory=200_000, compiled=compiled))
+    found = explore_symbolically(composed(messages=2), SymbolicOptions(max_memory=200_000, compiled=compiled))
     assert (found.stopped_by, found.states) == ("max_memory", None)
     assert found.bytes <= 200_000
 
@@ -217,7 +205,7 @@ def test_where_memory_ends_the_search_ends(monkeypatch: pytest.MonkeyPatch) -> N
         raise MemoryError
 
     monkeypatch.setattr(Forest, "_enlarge", none)
-    found = explore_symbolically(system(messages=1), SymbolicOptions(compiled=False))
+    found = explore_symbolically(composed(messages=1), SymbolicOptions(compiled=False))
     assert (found.stopped_by, found.states) == ("memory", None)
 
 

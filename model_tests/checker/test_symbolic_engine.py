@@ -20,18 +20,13 @@ from ackfsm.checking.explore import (
     explore_with_diagrams,
 )
 from ackfsm.checking.explore.symbolic import engine, forest
-from ackfsm.checking.network import Bounds, Network, compose
+from ackfsm.checking.network import Bounds, Network
 from ackfsm.terms import Anomaly, DefectError, Fault
 from model_tests.support.checker.plain_search import breadth_first, rests, shows
-from model_tests.support.tables import shipped
+from model_tests.support.tables import composed, shipped
 from model_tests.support.whole import before_a_release
 
 CLIENT = {"ack_mode": "CLIENT_ACKNOWLEDGE"}
-
-
-def system(profile: str = "jms", chosen: dict[str, Any] | None = None, **limits: Any) -> Network:
-    bounded: dict[str, Any] = {"faults": frozenset(Fault), **limits}
-    return compose(shipped(), shipped().configure(profile, chosen or {}), Bounds(**bounded))
 
 
 def told(found: Exploration) -> tuple[int, int, bool, dict[str, int]]:
@@ -58,7 +53,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_both_engines_tell_the_same(profile: str, chosen: dict[str, Any], limits: dict[str, Any]) -> None:
-    network = system(profile, chosen, **limits)
+    network = composed(profile, chosen, **limits)
     found = explore_with_diagrams(network)
     assert told(found) == told(explore.explore(network, SearchOptions(compiled=True)))
     assert found.engine is SearchEngine.SYMBOLIC
@@ -67,14 +62,14 @@ def test_both_engines_tell_the_same(profile: str, chosen: dict[str, Any], limits
 
 
 def test_the_states_at_rest_are_counted() -> None:
-    network = system()
+    network = composed()
     assert explore_with_diagrams(network).at_rest == sum(rests(network, s) for s in breadth_first(network).depth)
 
 
 @pytest.mark.parametrize("cut", [30, 500, 3_000])
 def test_runs_from_a_search_that_was_cut_are_shortest(cut: int) -> None:
     """What ``explore_with_diagrams`` relies on for what is near."""
-    network = system("jms", CLIENT, messages=2)
+    network = composed("jms", CLIENT, messages=2)
     whole = told(explore.explore(network, SearchOptions(compiled=True)))[3]
     for options in (SearchOptions(max_states=cut), SearchOptions(max_states=cut, only_witnesses=True, compiled=True)):
         lengths = told(explore.explore(network, options))[3]
@@ -85,7 +80,7 @@ def test_runs_from_a_search_that_was_cut_are_shortest(cut: int) -> None:
 
 
 def test_a_small_space_is_searched_state_by_state_and_a_large_one_is_not() -> None:
-    network = system(messages=2)
+    network = composed(messages=2)
     local = explore_by_size(network)
     assert (local.engine, local.at_rest) == (SearchEngine.LOCAL, None)
     for few, chosen in ((local.states, SearchEngine.LOCAL), (local.states - 1, SearchEngine.SYMBOLIC)):
@@ -95,17 +90,17 @@ def test_a_small_space_is_searched_state_by_state_and_a_large_one_is_not() -> No
 
 
 def test_whoever_bounds_the_states_gets_no_more() -> None:
-    found = explore_by_size(system(messages=2), max_states=500, few=100)
+    found = explore_by_size(composed(messages=2), max_states=500, few=100)
     assert (found.engine, found.stopped_by) == (SearchEngine.LOCAL, "max_states")
 
 
 def test_without_numba_large_spaces_are_searched_state_by_state(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_has_numba", lambda: False)
-    assert explore_by_size(system(), few=100).engine is SearchEngine.LOCAL
+    assert explore_by_size(composed(), few=100).engine is SearchEngine.LOCAL
 
 
 def test_where_diagrams_do_not_get_to_the_end_the_search_state_by_state_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = system(messages=2)
+    network = composed(messages=2)
     monkeypatch.setattr(forest, "_MOST_WORDS", 1 << 16)
     found = explore_by_size(network, few=100)
     assert (found.engine, found.complete, found.states) == (SearchEngine.LOCAL, True, explore.explore(network).states)
@@ -115,7 +110,7 @@ def test_where_diagrams_do_not_get_to_the_end_the_search_state_by_state_does(mon
 @before_a_release
 def test_a_space_that_is_too_large_for_single_states_is_decided() -> None:
     """A minute's work state by state."""
-    network = system(chosen={"block_on_acknowledge": False}, messages=6)
+    network = composed(chosen={"block_on_acknowledge": False}, messages=6)
     found = explore_by_size(network, few=1 << 18)
     assert (found.engine, found.complete) == (SearchEngine.SYMBOLIC, True)
     assert found.states > 30_000_000
@@ -141,7 +136,7 @@ def test_a_search_that_is_stopped_knows_nothing_absent() -> None:
 
 @pytest.mark.usefixtures("far")
 def test_an_anomaly_whose_run_was_not_found_is_unknown_and_what_is_absent_is_known() -> None:
-    network = system("jms", CLIENT, messages=2)
+    network = composed("jms", CLIENT, messages=2)
     decided = explore_symbolically(network)
     assert decided.reachable[Anomaly.UNPROCESSED]
     found = check(explore_with_diagrams, max_states=decided.nodes + 1)
@@ -153,7 +148,7 @@ def test_an_anomaly_whose_run_was_not_found_is_unknown_and_what_is_absent_is_kno
 
 @pytest.mark.usefixtures("far")
 def test_memory_is_bounded() -> None:
-    found = explore_with_diagrams(system(messages=2), max_memory=1 << 20)
+    found = explore_with_diagrams(composed(messages=2), max_memory=1 << 20)
     assert (found.complete, found.stopped_by, found.witnesses) == (False, "max_memory", {})
     assert found.bytes <= 1 << 20
 
@@ -188,7 +183,7 @@ def test_where_the_two_differ_there_is_no_answer(
 ) -> None:
     monkeypatch.setattr(engine, "explore_symbolically", _changed(change))
     with pytest.raises(DefectError, match=said):
-        explore_with_diagrams(system())
+        explore_with_diagrams(composed())
 
 
 def test_single_states_are_met_no_longer_than_something_is_looked_for() -> None:

@@ -25,6 +25,7 @@ from ackfsm.checking.network import (
 from ackfsm.surveys.matrix import make_plan
 from ackfsm.tables import EventRef, Fsm, Relation
 from model_tests.support.tables import row, shipped
+from model_tests.support.whole import few
 
 _Columns = Mapping[tuple[int, int], tuple[int, ...]]
 """For each event and participant what is next in the states that the machine may reach."""
@@ -83,7 +84,7 @@ def test_no_configuration_of_the_matrix_stays_the_same_if_two_messages_change_pl
     """Without faults; with them there is more of each system, so none can be more alike."""
     configurations = make_plan(shipped(), "jms", messages=2, pairs=False).configurations
     assert len(configurations) > 400
-    for configuration in configurations:
+    for configuration in few(configurations, 60):
         broken = set(_broken(compose(shipped(), configuration, Bounds(messages=2))))
         assert broken >= _ORDERED, configuration
         assert broken & {("publication", "send"), ("publication", "send_in_transaction")}, configuration

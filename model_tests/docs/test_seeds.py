@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ackfsm import tables
-from ackfsm.checking.explore import perform
+from ackfsm.checking.explore import replay
 from ackfsm.checking.network import Bounds, compose, observers_named
 from ackfsm.cli import main
 from ackfsm.showing.views import systems
@@ -90,7 +90,7 @@ def test_what_refutes_a_sentence_can_be_performed_and_is_on_the_page(sentence: S
     bounds = Bounds(faults=frozenset(map(Fault, found.faults)), max_faults=len(found.faults))
     configuration = shipped().configure(None, found.settings)
     network = compose(shipped(), configuration, bounds, observers_named(shipped(), {found.shows}))
-    perform(network, found.shows, found.steps)  # raises if it cannot be
+    replay(network, found.shows, found.steps)  # raises if it cannot be
     assert f"**does not hold**: {found.because}" in seeds_page(seeds())
     assert " → ".join(found.steps) in seeds_page(seeds())
 

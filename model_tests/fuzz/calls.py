@@ -64,7 +64,6 @@ PUBLIC: Mapping[str, Callable[..., object]] = {
         shipped(), shipped().configure("jms"), network.Bounds(**bounds), **named
     ),
     "replay": lambda anomaly, labels: explore.replay(_composed(network.Bounds()), anomaly, labels),
-    "perform": lambda name, labels: explore.perform(_composed(network.Bounds()), name, labels),
     "draw": lambda name, form: draw.draw(shipped(), name, form),
     "overview": lambda form: draw.overview(shipped(), form),
     "export.files": _exported,
@@ -136,8 +135,7 @@ def calls(draw_: st.DrawFn, laboratory: Laboratory) -> tuple[str, tuple[object, 
         "resolve_aliases": [profile, _settings()],
         "parse_value": [st.one_of(st.sampled_from(KEYS), _ODD), _ANY],
         "check": [_bounds()],
-        "replay": [st.sampled_from(Anomaly), labels],
-        "perform": [mostly(tuple(Anomaly)), labels],
+        "replay": [mostly(tuple(Anomaly)), labels],
         "draw": [
             mostly(("entry", "loss")),
             st.sampled_from([draw.Format.DOT, draw.Format.MERMAID, draw.Format.TABLE]),

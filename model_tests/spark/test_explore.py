@@ -20,9 +20,9 @@ from ackfsm.spark._chunks import Batches, minus_visited, rows_of
 from ackfsm.spark._levels import METADATA, Levels, states_in
 from ackfsm.surveys import matrix
 from ackfsm.terms import DefectError, Fault, InputError, SpecError
-from model_tests.checker.test_explore import proves
 from model_tests.searches import fitting
 from model_tests.support.checker.drawn_networks import drawn
+from model_tests.support.checker.plain_search import shows
 from model_tests.support.tables import shipped
 from model_tests.support.whole import few
 
@@ -58,7 +58,7 @@ def _same(network: Network, found: Exploration, local: Exploration) -> None:
     assert (found.states, found.transitions, found.depth) == (local.states, local.transitions, local.depth)
     assert (found.complete, found.stopped_by) == (True, None)
     assert {a: len(steps) for a, steps in found.witnesses.items()} == {a: len(s) for a, s in local.witnesses.items()}
-    assert all(proves(network, anomaly, steps) for anomaly, steps in found.witnesses.items())
+    assert all(shows(network, steps, anomaly) for anomaly, steps in found.witnesses.items())
 
 
 @pytest.mark.parametrize("profile", few([*SETTINGS], 1))
@@ -115,7 +115,7 @@ def test_a_limit_leaves_the_search_incomplete(spark_session: SparkSession) -> No
     found = spark.explore(network, session=spark_session, max_states=5_000)
     assert (found.complete, found.stopped_by) == (False, "max_states")
     assert 5_000 < found.states < 10_000
-    assert all(proves(network, anomaly, steps) for anomaly, steps in found.witnesses.items())
+    assert all(shows(network, steps, anomaly) for anomaly, steps in found.witnesses.items())
     assert set(found.witnesses) == {"duplicate", "reprocessed"}
 
 

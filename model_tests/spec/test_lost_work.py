@@ -15,6 +15,7 @@ import pytest
 from ackfsm import tables
 from ackfsm.checking import explore
 from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.search.reached import state_table
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Bounds, Network, compose, observers_named
 from ackfsm.tables import Specification
@@ -129,7 +130,7 @@ def acknowledged_ahead(network: Network) -> int:
     with Search(pack(network)) as search:
         while search.has_work():
             search.expand_batch()
-        states = np.asarray(list(search.all_states()), np.int64)
+        states = state_table(search).astype(np.int64)
     ahead = np.zeros(len(states), np.int64)
     for column, instance in zip(states.T, network.instances, strict=True):
         if instance.fsm.name == "delivery":

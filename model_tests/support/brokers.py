@@ -16,8 +16,6 @@ from model_tests.support.tools import missing
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["Lent", "driven_by", "had", "lending", "running"]
-
 _Broker = TypeVar("_Broker", bound=LiveBroker)
 Lent: TypeAlias = Callable[[type[_Broker]], _Broker]
 """Lends the broker of a kind, which runs as long as the tests; whoever ends it starts it again."""

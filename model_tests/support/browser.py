@@ -13,8 +13,6 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from model_tests.support.tools import missing
 
-__all__ = ["Opened", "browser", "opened"]
-
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 

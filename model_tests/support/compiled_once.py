@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["compiling_in_turn"]
-
 
 @contextmanager
 def compiling_in_turn(file: Path) -> Iterator[None]:

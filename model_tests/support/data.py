@@ -8,8 +8,6 @@ import yaml
 
 from model_tests.support.places import DATA
 
-__all__ = ["read_data"]
-
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 

@@ -12,8 +12,6 @@ from ackfsm.showing.views.markdown import code, page_of, rows_of
 from model_tests.support.data import read_data
 from model_tests.support.places import PROJECT
 
-__all__ = ["PAGE", "command", "needs", "page"]
-
 PAGE: Final = PROJECT / "docs" / "advising.md"
 
 _TABLE: Final = re.compile(r"(<!-- made from model_tests/data/described_needs\.yaml [^\n]+ -->\n\n)(?:\|[^\n]*\n)+")

@@ -8,8 +8,6 @@ from typing import Any
 from ackfsm.history.importing import Options, Problems, format_named
 from model_tests.support.places import DATA
 
-__all__ = ["SAMPLES", "events", "imported"]
-
 SAMPLES = DATA / "imports"
 """Samples of other formats; their README says where each is from."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-__all__ = ["DATA", "EXAMPLES", "PROJECT", "SPEC"]
-
 PROJECT: Final = Path(__file__).resolve().parents[2]
 SPEC: Final = PROJECT / "spec"
 DATA: Final = PROJECT / "model_tests" / "data"

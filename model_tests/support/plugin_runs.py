@@ -12,8 +12,6 @@ from model_tests.support.places import EXAMPLES
 from model_tests.support.tables import shipped
 from model_tests.support.whole import WHOLE
 
-__all__ = ["SOME", "TWO", "Run", "example", "run"]
-
 SOME = () if WHOLE else ("--ackfsm-points=20",)
 """Options of a run of which some points tell what all do before a release."""
 

@@ -16,7 +16,7 @@ import pytest  # noqa: TC002 - its MonkeyPatch is part of what tests call
 from hypothesis import strategies as st
 
 from ackfsm import tables
-from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant
+from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
 from ackfsm.tables import Condition, EventRef, Fsm, Row, RowKind, Specification, load
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.tables._source import Document, read_document
@@ -38,6 +38,12 @@ _NUMBERS: Mapping[str, tuple[int | None, ...]] = {
 def shipped() -> Specification:
     """The tables of the project, read once (also where a test has put something in the place of ``tables.load``)."""
     return load()
+
+
+def composed(profile: str = "jms", chosen: Mapping[str, object] | None = None, **limits: Any) -> Network:
+    """The system of a profile with the ``chosen`` settings, in which any fault may happen once but for ``limits``."""
+    bounded: dict[str, Any] = {"faults": frozenset(Fault), **limits}
+    return compose(shipped(), shipped().configure(profile, dict(chosen or {})), Bounds(**bounded))
 
 
 def read_once(patch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,6 @@ from typing import Final, NoReturn
 
 import pytest
 
-__all__ = ["REQUIRED", "are_required", "missing"]
-
 REQUIRED: Final = "ACKFSM_TESTS_REQUIRE_TOOLS"
 """Set in the environment by ``.ci/run``: a cross-check that did not happen is no pass there."""
 

@@ -10,8 +10,6 @@ from typing import TypeVar
 
 import pytest
 
-__all__ = ["WHOLE", "before_a_release", "few", "in_turn"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 

@@ -110,7 +110,7 @@ def test_the_reference_executor_performs_such_a_way(settings: dict[str, object])
     assert (loss.reachable, loss.messages) == (True, 13)
     bounds = Bounds(messages=13, faults=THROWS, max_faults=None)
     network = compose(shipped(), configuration, bounds, observers_of(shipped(), ["loss"]))
-    explore.perform(network, "loss", [event.label for event in loss.steps])
+    explore.replay(network, "loss", [event.label for event in loss.steps])
 
 
 def test_what_is_not_repeated_is_named_in_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -445,7 +445,7 @@ _FEW_FAULTS: Final = 2
 def is_performed(network: Network, finding: explore.Finding) -> bool:
     """Whether the steps of a finding are a run of another network, and show there what they show in its own."""
     try:
-        explore.perform(network, str(finding.anomaly), [event.label for event in finding.steps])
+        explore.replay(network, str(finding.anomaly), [event.label for event in finding.steps])
     except explore.NotReplayedError:
         return False
     return True

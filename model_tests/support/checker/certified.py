@@ -13,8 +13,6 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Fault
 from model_tests.support.tables import shipped
 
-__all__ = ["FEW", "certified", "claiming", "network_bytes", "sealed", "verified"]
-
 FEW = frozenset({Fault.CONSUMER_LINK_LOSS})
 WAITS_FOR_NOTHING = {"block_on_acknowledge": False}
 """Whose proofs are small."""

@@ -18,8 +18,6 @@ from ackfsm.tables import EventRef, Fsm
 from ackfsm.terms import Anomaly
 from model_tests.support.tables import row, shipped
 
-__all__ = ["Shape", "drawn", "network"]
-
 _TICK = "tick"
 """The event that moves everything that goes round."""
 

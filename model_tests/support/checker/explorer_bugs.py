@@ -20,8 +20,6 @@ import pytest
 from ackfsm.checking.explore.search import kernel, layout
 from ackfsm.checking.explore.search.search import Search
 
-__all__ = ["BUGS", "Bug"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Bug:

@@ -15,8 +15,6 @@ from ackfsm.terms import AckMode, AttemptsExhausted, Configuration, DeliveryMode
 from model_tests.support.tables import actions, shipped, values
 from model_tests.support.whole import WHOLE, in_turn
 
-__all__ = ["ALL", "COVERING", "FEW", "NAMES", "Found", "System", "found", "searched_by", "shapes", "system"]
-
 DRAWN = 36
 """Each acknowledgement mode once with each delivery mode."""
 

@@ -12,8 +12,6 @@ from ackfsm.checking.unbounded._views import Views
 from ackfsm.terms import Fault
 from model_tests.support.tables import shipped
 
-__all__ = ["steps_in", "views_of_few"]
-
 _FAULTS = frozenset({Fault.CONSUMER_LINK_LOSS, Fault.BROKER_KILL})
 _MACHINES = {"broker", "consumer", "consumer_link", "delivery", "processing", "ack_call", "ack_frame", "ack_order"}
 

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ackfsm.checking.network import Network, NetworkEvent
 
-__all__ = ["Searched", "State", "TooLargeError", "anomalies_in", "breadth_first", "gone", "rests", "shows"]
-
 State = tuple[str, ...]
 
 

@@ -19,8 +19,6 @@ from ackfsm.checking.unbounded._views import Views
 from ackfsm.tables import EventRef, Relation, Row, Specification
 from model_tests.support.tables import row as table_row
 
-__all__ = ["Projection", "fading", "has_view", "number_in", "random_run", "wary"]
-
 Concrete = tuple[str, ...]
 Local = tuple[int, ...]
 

@@ -14,8 +14,6 @@ from ackfsm.terms import AckMode, Anomaly, Configuration, DeliveryMode, Fault
 from model_tests.support.tables import actions, shipped, values
 from model_tests.support.whole import WHOLE
 
-__all__ = ["LOSS", "drawn", "known"]
-
 LOSS = "--set journal_sync_non_transactional=written --fault broker_crash"
 """With these options ``loss``, ``resurrection`` (promised absent), ``duplicate`` and ``reprocessed`` are reachable."""
 

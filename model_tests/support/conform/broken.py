@@ -23,8 +23,6 @@ from ackfsm.engine import Message
 from ackfsm.terms import AckMode, Anomaly, Consumption, DeliveryMode, Fault
 from model_tests.support.engine.bugs import Paging
 
-__all__ = ["BROKEN", "Broken", "Hoards", "Holds", "Immortal", "Stays", "made"]
-
 
 class _Hasty(EngineAdapter):
     """Confirms a message at once, and writes it with the next call."""

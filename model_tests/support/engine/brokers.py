@@ -11,8 +11,6 @@ from ackfsm.terms import Verdict
 from model_tests.support.engine.laboratory import judged
 from model_tests.support.tables import shipped
 
-__all__ = ["accepted", "broker_of", "fill", "lines", "received", "rest"]
-
 
 def broker_of(profile: str = "jms", **settings: Any) -> Broker:
     """A broker whose consumers call ``receive()``, and whose history is recorded."""

@@ -18,23 +18,6 @@ from ackfsm.engine.core.model import BoundEvent
 from ackfsm.engine.journal import Journal, Kind, MemoryJournal
 from ackfsm.tables import Row, RowKind, Specification
 
-__all__ = [
-    "Auditing",
-    "Bug",
-    "Change",
-    "Contagious",
-    "Drifting",
-    "Dropping",
-    "Evicting",
-    "HeadFirst",
-    "Miscounting",
-    "Paging",
-    "Poisoning",
-    "Unspoken",
-    "WithoutCommits",
-    "WithoutTheFirst",
-]
-
 
 @dataclasses.dataclass(frozen=True)
 class Change:

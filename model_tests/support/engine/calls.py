@@ -14,8 +14,6 @@ from ackfsm.engine.core.model import EngineModel
 from ackfsm.terms import Anomaly, Configuration, Destination, Verdict
 from model_tests.support.tables import shipped
 
-__all__ = ["Application", "Calls", "assert_kept", "shared_wiring"]
-
 _IMPORTS = """\
 import pytest
 

@@ -6,8 +6,6 @@ from collections import Counter
 
 from ackfsm.engine import Broker
 
-__all__ = ["assert_counted"]
-
 
 def assert_counted(broker: Broker) -> None:
     """Of the queues in which the history tells everything: all but the dead-letter queue."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from ackfsm.engine import Broker
 
-__all__ = ["Plain"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Plain:

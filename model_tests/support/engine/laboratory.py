@@ -15,8 +15,6 @@ from ackfsm.verify import Result
 from model_tests.support.engine.bugs import Bug
 from model_tests.support.tables import shipped
 
-__all__ = ["Laboratory", "drain", "judged", "network", "send"]
-
 _MICROSECOND = 1_000
 _MILLISECOND = 1_000_000
 

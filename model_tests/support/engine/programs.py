@@ -18,34 +18,6 @@ from ackfsm.engine import (
 )
 from model_tests.support.engine.laboratory import Laboratory, drain, network, send
 
-__all__ = [
-    "acknowledged_by_the_second_consumer",
-    "acknowledgement_from_before",
-    "acknowledgement_that_fails",
-    "bridge_that_reconnects",
-    "close_without_acknowledging",
-    "commit_across_a_failover",
-    "commit_after_a_lost_connection",
-    "confirmations_out_of_order",
-    "consumer_that_dies_of_the_first",
-    "crash_between_two_confirmations",
-    "failover_inside_a_listener",
-    "failover_with_a_full_prefetch",
-    "power_loss_after_a_confirmation",
-    "put_again",
-    "recover_twice",
-    "recovery_after_compaction",
-    "recovery_of_the_journal",
-    "replay_on_the_next_connection",
-    "restart_of_a_paged_queue",
-    "send_with_a_handler",
-    "slow_consumption",
-    "subscribe_again",
-    "transaction_into_a_full_queue",
-    "transaction_that_is_refused_in_part",
-    "wait_for_a_confirmation",
-]
-
 _TRANSACTED = "SESSION_TRANSACTED"
 _MICROSECOND = 1_000
 

@@ -31,8 +31,6 @@ from ackfsm.tables import IndexKind, RowKind
 from ackfsm.terms import Configuration, Fault
 from model_tests.support.tables import shipped
 
-__all__ = ["MESSAGES", "Refinement", "network_of"]
-
 MESSAGES = 6
 """How many messages a run may send."""
 

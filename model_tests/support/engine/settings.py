@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from ackfsm.terms import Configuration, InputError, Profile
 from model_tests.support.tables import shipped, values
 
-__all__ = ["PACES", "effort", "paces", "profiles_and_settings"]
-
 _KEYS = [field.name for field in dataclasses.fields(Configuration) if field.name != "profile"]
 
 _FIRST = [

@@ -17,8 +17,6 @@ import pytest
 from ackfsm.engine.journal import FileJournal, Journal, Kind, SqliteJournal
 from ackfsm.terms import AckfsmError
 
-__all__ = ["main"]
-
 
 def main(kind: str, path: Path, how: str, bug: str | None = None) -> None:
     """Store a copy, fork, and do what is asked, with a bug or without."""

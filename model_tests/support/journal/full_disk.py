@@ -13,8 +13,6 @@ from pathlib import Path
 
 from ackfsm.engine.journal import FileJournal, Journal, JournalFailure, Kind, SqliteJournal
 
-__all__ = ["main"]
-
 
 def main(kind: str, path: Path, limit: int) -> None:
     """Store copies until one is not confirmed, then look at what the journal says, and what it lets one do."""

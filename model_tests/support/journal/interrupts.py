@@ -14,8 +14,6 @@ from typing import Any, Self, TypeAlias
 import ackfsm.engine.journal
 from ackfsm.engine.journal import Journal, JournalFailure, Kind
 
-__all__ = ["Confirmed", "Interrupts", "Opened", "alarmed", "interrupted_at", "steps_of"]
-
 Opened: TypeAlias = Callable[[Journal | None], Journal]
 """Opens a journal: a new one, or again the one that is given."""
 

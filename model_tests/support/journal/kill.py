@@ -15,8 +15,6 @@ from pathlib import Path
 
 from ackfsm.engine.journal import FileJournal, Journal, Kind, SqliteJournal
 
-__all__ = ["main"]
-
 _SEGMENT_BYTES = 3_000
 """Small, so that children die while they compact."""
 _DEEP = 20

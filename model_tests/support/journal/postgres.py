@@ -16,8 +16,6 @@ import pytest
 
 from model_tests.support.tools import missing
 
-__all__ = ["Server", "running", "server"]
-
 _QUICK = ("fsync=off", "full_page_writes=off", "autovacuum=off")
 _QUIET = (
     "fsync=on",

@@ -14,8 +14,6 @@ from ackfsm.engine.journal import FileJournal, Journal, Kind, SqliteJournal
 from ackfsm.terms import InputError
 from model_tests.support.journal.system_calls import confirmation
 
-__all__ = ["PROGRAMS"]
-
 _SIZES = (20, 5_000, 70_000)
 Confirm = Callable[[str], None]
 

@@ -25,8 +25,6 @@ from ackfsm.engine.journal._entry import Entry
 from ackfsm.engine.journal._sql import Head, Row, SqlJournal
 from ackfsm.engine.journal._watermark import Watermark, WatermarkFile
 
-__all__ = ["CHECKSUM_BUGS", "FORK_BUGS", "INTERRUPT_BUGS", "POSTGRES_BUGS", "REAL_BUGS", "ROW_BUGS", "RealBug"]
-
 
 @dataclasses.dataclass(frozen=True)
 class RealBug:

@@ -19,8 +19,6 @@ from ackfsm.driving.live.faults.power import Call, Kind
 if TYPE_CHECKING:
     import pytest
 
-__all__ = ["confirmation", "confirmed", "recorded", "violations"]
-
 _SEAL = b"\xf5AJS"
 _MARK_SIZE = 36
 

@@ -12,8 +12,6 @@ from ackfsm.driving.live.brokers import LiveBroker
 from ackfsm.driving.live.clients.client import Client
 from ackfsm.driving.live.clients.jms import JmsLibrary
 
-__all__ = ["Run"]
-
 _SOON: Final = 60.0
 _DRAINS: Final = 30
 

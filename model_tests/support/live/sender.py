@@ -10,9 +10,6 @@ from ackfsm.engine import Broker
 from ackfsm.engine.journal import FileJournal
 from model_tests.support.journal.system_calls import confirmation
 
-__all__ = ["WAYS"]
-
-
 WAYS = ("synced", "asynchronous", "no fsync")
 """Confirmed once synced; confirmed before; confirmed as if synced, but ``fsync`` does nothing."""
 

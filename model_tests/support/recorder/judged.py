@@ -11,8 +11,6 @@ from typing import Any
 
 from ackfsm.cli import main
 
-__all__ = ["Judged", "events", "judged", "shape"]
-
 
 @dataclasses.dataclass(frozen=True)
 class Judged:

@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Reference"]
-
 
 class Reference:
     """Lines that somebody writes by hand beside each call."""

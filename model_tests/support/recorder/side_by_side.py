@@ -18,8 +18,6 @@ from ackfsm.recorder import Recorder
 from ackfsm.recorder.pika import recorded
 from model_tests.support.recorder.reference import Reference
 
-__all__ = ["CONFIG", "SideBySide"]
-
 CONFIG: Final[dict[str, Any]] = {
     "profile": "rabbitmq",
     "delivery_mode": "PERSISTENT",

@@ -20,17 +20,6 @@ from ackfsm.recorder import aio_pika as recorded_aio_pika
 from ackfsm.recorder import proton as recorded_proton
 from ackfsm.recorder import stomp as recorded_stomp
 
-__all__ = [
-    "MESSAGES",
-    "Hand",
-    "aio_pika_run",
-    "given_back",
-    "proton_handler_run",
-    "proton_run",
-    "run_recorded",
-    "stomp_run",
-]
-
 Hand: TypeAlias = Callable[..., None]
 MESSAGES: Final = 30
 _PATIENCE: Final = 20

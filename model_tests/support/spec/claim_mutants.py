@@ -18,8 +18,6 @@ from ackfsm.tables import Specification
 from model_tests.support.data import read_data
 from model_tests.support.tables import copy_of_spec, replace
 
-__all__ = ["ClaimMutant", "mutants"]
-
 
 @dataclasses.dataclass(frozen=True)
 class ClaimMutant:

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ackfsm.checking.explore import pack
+from ackfsm.checking.explore.search.reached import state_table
 from ackfsm.checking.explore.search.search import Search
 from ackfsm.checking.network import Instance, Network, NetworkEvent, concerns
 from ackfsm.tables import EventRef
-
-__all__ = ["NO_EVENT", "RowOfEvent", "deciding", "in_all", "instead"]
 
 RowOfEvent: TypeAlias = tuple[str, int, str]
 """Machine, line of the row, event as the table names it."""
@@ -108,7 +107,7 @@ def _states(network: Network) -> Sequence[Ints]:
     with Search(pack(network)) as search:
         while search.has_work():
             search.expand_batch()
-        return list(np.asarray(list(search.all_states()), np.int64).T)
+        return list(state_table(search).astype(np.int64).T)
 
 
 def _refusals(network: Network, columns: Sequence[Ints]) -> Iterator[tuple[NetworkEvent, Bools]]:

@@ -47,23 +47,6 @@ from ackfsm.terms import (
     Written,
 )
 
-__all__ = [
-    "ACK_MODES",
-    "ANOMALIES",
-    "OF_A_MESSAGE",
-    "Answer",
-    "Event",
-    "Modes",
-    "Move",
-    "Seen",
-    "Setting",
-    "System",
-    "at_rest",
-    "explore",
-    "observe",
-    "search",
-]
-
 ACK_MODES = (
     AckMode.AUTO_ACKNOWLEDGE,
     AckMode.CLIENT_ACKNOWLEDGE,

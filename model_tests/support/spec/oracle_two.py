@@ -40,19 +40,6 @@ from ackfsm.terms import (
 )
 from model_tests.support.spec.oracle import OF_A_MESSAGE, Answer, Event, Modes, Move, Space, search
 
-__all__ = [
-    "ACK_MODES",
-    "ANOMALIES",
-    "FAULTS",
-    "Fact",
-    "Seen",
-    "Setting",
-    "System",
-    "at_rest",
-    "explore",
-    "observe",
-]
-
 ACK_MODES = (
     AckMode.AUTO_ACKNOWLEDGE,
     AckMode.CLIENT_ACKNOWLEDGE,

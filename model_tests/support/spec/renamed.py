@@ -18,8 +18,6 @@ from ackfsm.terms import Configuration
 from model_tests.support.places import SPEC
 from model_tests.support.tables import copy_of_spec
 
-__all__ = ["SUFFIX", "all_names", "needed_names", "renamed_copy", "reserved_words"]
-
 SUFFIX = "_"
 """Short of every longer name, so that renamed names are in the order in which they were."""
 

@@ -10,8 +10,6 @@ from ackfsm.checking.network import Bounds
 from ackfsm.terms import Anomaly, Fault
 from model_tests.support.tables import shipped
 
-__all__ = ["asked", "can", "reached"]
-
 
 def asked(  # noqa: PLR0913 - what a check is bounded by
     settings: Mapping[str, object],

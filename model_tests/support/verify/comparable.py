@@ -7,8 +7,6 @@ from typing import Any
 
 from ackfsm.verify import Explanation, Findings
 
-__all__ = ["comparable"]
-
 
 def comparable(findings: Findings) -> dict[str, Any]:
     """All of ``findings`` but who found them, what that cost, and how many lives, states and pairs were met.

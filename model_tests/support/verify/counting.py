@@ -6,8 +6,6 @@ import dataclasses
 
 from ackfsm.verify import Findings
 
-__all__ = ["as_counted"]
-
 
 def as_counted(findings: Findings) -> Findings:
     """``findings`` that were held to no model, so that what a kind is allowed decides."""

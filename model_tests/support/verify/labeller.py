@@ -13,8 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["Covering", "Labels", "in_order", "label", "outages", "spelt_out"]
-
 Event = dict[str, Any]
 Ids = set[str]
 

@@ -17,8 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["CONFIG", "Planted", "blocks", "write_lines", "write_parquet"]
-
 CLIENTS: Final = 8
 """Producers, consumers and queues."""
 

@@ -17,8 +17,6 @@ from ackfsm.terms import Anomaly, Configuration, Fault, InputError, Profile
 from ackfsm.verify import Contradicted, Findings
 from model_tests.support.tables import shipped, values
 
-__all__ = ["Judged", "Run", "judged", "random_run", "systems", "witnesses"]
-
 _MOST_STEPS = 400
 """They lead every run of two messages to rest."""
 

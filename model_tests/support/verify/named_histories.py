@@ -16,8 +16,6 @@ from ackfsm.tables import Specification
 from ackfsm.terms import Configuration
 from model_tests.support.data import read_data
 
-__all__ = ["NamedHistory", "named_histories"]
-
 _MILLISECOND = 10**6
 _OF_NEMESIS = {"fault", "recovered"}
 _FLAGS = {"clear": False, "flagged": True}

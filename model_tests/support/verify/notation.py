@@ -12,8 +12,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["events_of", "write"]
-
 FLAGS = {"clear": False, "flagged": True}
 
 

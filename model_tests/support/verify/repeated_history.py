@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 from ackfsm.history.lines import SCHEMA
 from model_tests.support.places import DATA
 
-__all__ = ["FOUND", "MESSAGES", "RECORDED", "write_repeated"]
-
 RECORDED: Final = DATA / "rabbitmq-b-confirm-manual-broker-kill.jsonl.gz"
 """25,028 lines by five processes; the broker was killed twice."""
 

@@ -11,8 +11,6 @@ import pyarrow.dataset as ds
 
 from ackfsm.verify import TABLES
 
-__all__ = ["read_tables", "rows_of"]
-
 
 def rows_of(tables: Mapping[str, pa.Table]) -> Mapping[str, list[dict[str, Any]]]:
     """The rows of each table, sorted; the name of the history is left out."""

@@ -12,8 +12,6 @@ from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.named_histories import NamedHistory, named_histories
 
-__all__ = ["RECORDED", "examined_file", "examined_history", "named_stories"]
-
 RECORDED = sorted([*DATA.glob("*.jsonl.gz"), *DATA.glob("pairs-*.jsonl"), *(DATA / "synthetic").glob("*.jsonl")])
 """Histories that were recorded from brokers, drawn at random, or made by hand."""
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-__all__ = ["Event", "traffic"]
-
 Event = dict[str, Any]
 
 DISTURBED = (

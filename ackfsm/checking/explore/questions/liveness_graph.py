@@ -8,14 +8,13 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from ackfsm.checking.explore.search import kernel_scc
-from ackfsm.checking.explore.search.kernel import EMPTY, HEAD, MASK_BITS
+from ackfsm.checking.explore.search.kernel import EMPTY, MASK_BITS
 from ackfsm.checking.explore.search.kernel_scc import (
     COMPONENT,
     EXCLUDED,
     FRAME,
     NEW,
     SccStacks,
-    StateScratch,
     StateSpace,
 )
 from ackfsm.checking.explore.search.layout import event_masks, machine_bits
@@ -49,19 +48,18 @@ class LivenessGraph:
         self.network = network
         self.kernel: Any = search.arrays.kernel if search.arrays.is_compiled else kernel_scc
         live = [e for e, event in enumerate(network.events) if not event.may_never_happen or event.name in forever]
-        system = search.system
-        self.space = self._space(event_masks(live, system.masks))
-        sizes = (system.components, search.layout.words, system.events, system.events, system.masks, system.masks)
-        self.scratch = StateScratch(*(self.numbers(size) for size in sizes))
-        self.known = (system, search.layout, search.interned, self.space, self.scratch)
+        self.space = self._space(event_masks(live, search.system.masks))
         self._cyclic: Any = None
         self._has_cycles = False
 
     def _space(self, live: list[int]) -> StateSpace:
-        visited, words, arrays = self.search.visited, self.search.layout.words, self.search.arrays
+        search, system, words = self.search, self.search.system, self.search.layout.words
+        visited, arrays = search.visited, search.arrays
         slots = self.numbers(1 << (3 * visited.count // 2).bit_length(), EMPTY, "slots")
         self.kernel.index_states(words, visited.states, visited.count, slots)
-        return StateSpace(self.search.expanded, visited.states[: visited.count * words], slots, arrays.of(live))
+        found = (search.expanded, visited.states[: visited.count * words], slots, arrays.of(live))
+        sizes = (system.components, words, system.events, system.events, system.masks, system.masks)
+        return StateSpace(system, search.layout, search.interned, *found, *map(self.numbers, sizes))
 
     def numbers(self, count: int, fill: int = 0, name: str = "") -> Any:
         """So many numbers in the form of the search."""
@@ -76,7 +74,7 @@ class LivenessGraph:
             for machine in machines:
                 self._mark(machine, 1 << number, marks)
         found = self.numbers(len(questions), EMPTY)
-        self.kernel.find_quiescent(*self.known, marks, found)
+        self.kernel.find_quiescent(self.space, marks, found)
         return [self._deadlock(machines, int(found[number])) for number, machines in enumerate(questions)]
 
     def _deadlock(self, machines: Sequence[WaitingMachine], state: int) -> LivenessViolation | None:
@@ -88,14 +86,14 @@ class LivenessGraph:
     def _waits(self, machine: WaitingMachine, state: int) -> bool:
         marks = self.numbers(len(self.search.interned.component))
         self._mark(machine, 1, marks)
-        self.kernel.look_up_state(*self.known, state)
-        return any(marks[local_id] for local_id in self.scratch.here)
+        self.kernel.look_up_state(self.space, state)
+        return any(marks[local_id] for local_id in self.space.here)
 
     def _mark(self, machine: WaitingMachine, bit: int, marks: Any) -> None:
         number, pending = machine
         flags = self.search.arrays.of([int(state in pending) for state in self.network.instances[number].fsm.states])
         bits = machine_bits(self.search.packed, number)
-        self.kernel.mark_waiting(self.search.system, self.search.interned, *bits, flags, bit, marks)
+        self.kernel.mark_waiting(self.space, *bits, flags, bit, marks)
 
     def _steps_to(self, state: int) -> tuple[NetworkEvent, ...]:
         return tuple(self.network.events[event] for event in self.search.path(state))
@@ -118,7 +116,7 @@ class LivenessGraph:
     def _lasso_of(self, machine: WaitingMachine) -> LivenessViolation | None:
         lowlink, marks = self._cyclic.copy(), self.numbers(len(self.search.interned.component))
         self._mark(machine, 1, marks)
-        self.kernel.restrict(*self.known, marks, lowlink)
+        self.kernel.restrict(self.space, marks, lowlink)
         state = self._nearest_fair(lowlink)
         if state < 0:
             return None
@@ -139,7 +137,7 @@ class LivenessGraph:
         stacks = SccStacks(
             self.numbers(FRAME * _FIRST_CAPACITY), self.numbers(_FIRST_CAPACITY), self.numbers(_FIRST_CAPACITY), tally
         )
-        while not self.kernel.find_fair_components(*self.known, lowlink, stacks, nearest):
+        while not self.kernel.find_fair_components(self.space, lowlink, stacks, nearest):
             stacks = stacks._replace(
                 frames=self._more(stacks.frames),
                 edges=self._more(stacks.edges),
@@ -152,17 +150,14 @@ class LivenessGraph:
 
     def successors(self, state: int) -> list[tuple[int, int]]:
         """The live events of ``state``, and where each leads."""
-        count = self.kernel.live_successors(*self.known, state)
-        return [(int(self.scratch.events[i]), int(self.scratch.after[i])) for i in range(count)]
+        count = self.kernel.live_successors(self.space, state)
+        return [(int(self.space.events[i]), int(self.space.after[i])) for i in range(count)]
 
     def still_enabled(self, state: int, events: Any) -> Any:
         """Return the mask of the ``events`` that are enabled in ``state``."""
-        self.kernel.look_up_state(*self.known, state)
-        enabled = [int(mask) for mask in events]
-        for local_id in self.scratch.here:
-            for m in range(len(enabled)):
-                enabled[m] &= int(self.search.interned.head[int(local_id) * self.search.system.head + HEAD + m])
-        return self.search.arrays.of(enabled)
+        self.kernel.look_up_state(self.space, state)
+        enabled = (self.kernel.enabled_here(self.space, m, int(mask)) for m, mask in enumerate(events))
+        return self.search.arrays.of([int(mask) for mask in enabled])
 
 
 class _FairCycle:
@@ -189,7 +184,7 @@ class _FairCycle:
         """Go on to ``target``, or to where an event that is owed is taken or disabled."""
         graph, end = self.graph, self.graph.numbers(4)
         graph.kernel.path_in_scc(
-            *graph.known, self.lowlink, self.state, target, self.owed, self.parents, self.queue, end
+            graph.space, self.lowlink, self.state, target, self.owed, self.parents, self.queue, end
         )
         last, event, after, met = (int(number) for number in end)
         if last < 0:

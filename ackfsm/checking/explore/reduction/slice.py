@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ackfsm.checking.explore.reduction.columns import ParticipantColumn, bits, over_approximate
-from ackfsm.checking.explore.search.encode import ColumnTable, PackedNetwork, anomalies_of, anomaly_marks, components
+from ackfsm.checking.explore.search.encode import PackedNetwork, packed_as
 from ackfsm.checking.network import Instance, Network, NetworkEvent, Participant
 from ackfsm.tables import EventRef, Fsm
 
@@ -124,40 +124,16 @@ class _Slice:
         """In integers."""
         network = self.slicer.network
         events = tuple(network.events[event] for event in self.alive)
-        return SlicedNetwork(self._packed(), events, Origin(network, self.kept, events))
-
-    def _packed(self) -> PackedNetwork:
-        network, table = self.slicer.network, self._table()
-        instances, anomalies = network.instances, anomalies_of(network)
-        observers = [i for i in self.kept if instances[i].anomaly is not None]
-        mark, always, at_rest = anomaly_marks(((instances[i], self._states(i)) for i in observers), anomalies)
-        return PackedNetwork(
-            size=[len(states) for states in self.kept.values()],
-            initial=[self._number[i][self.slicer.initial[i]] for i in self.kept],
-            component=components(instances[i] for i in self.kept),
-            first=table.first,
-            free=[int(network.events[event].may_never_happen) for event in self.alive],
-            instance=table.instance,
-            offset=table.offset,
-            table=table.table,
-            observers=[self._index[i] for i in observers],
-            mark=mark,
-            always=always,
-            at_rest=at_rest,
-            anomalies=anomalies,
+        states = {i: self._states(i) for i in self.kept}
+        columns = (
+            [
+                (part.instance, column)
+                for part in self.slicer.columns[event]
+                if (column := self._column(part)) is not None
+            ]
+            for event in self.alive
         )
-
-    def _table(self) -> ColumnTable:
-        table = ColumnTable()
-        for event in self.alive:
-            for part in self.slicer.columns[event]:
-                column = self._column(part)
-                if column is not None:
-                    if column not in table.known:
-                        table.store(column, column)
-                    table.add(self._index[part.instance], column)
-            table.end_event()
-        return table
+        return SlicedNetwork(packed_as(network, states, events, columns), events, Origin(network, self.kept, events))
 
     def _column(self, part: ParticipantColumn) -> tuple[int, ...] | None:
         """A column over the kept states; ``None`` if the machine is not kept, or neither moves nor refuses."""

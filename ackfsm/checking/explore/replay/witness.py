@@ -127,7 +127,9 @@ def replay_all(network: Network, candidates: Iterable[CandidateWitness]) -> Iter
         interpreter.reset()
         fire = functools.partial(_fire, interpreter, candidate.anomaly)
         steps = tuple(_performed(interpreter, changes, candidate.labels, fire))
-        shown_by = _shown_by(interpreter, candidate.anomaly, len(steps))
+        shown_by = interpreter.anomalies().get(candidate.anomaly)
+        if shown_by is None:
+            raise NotReplayedError(candidate.anomaly, f"its {len(steps)} steps end elsewhere")
         states = zip(network.instances, interpreter.state, strict=True)
         always = any(state in instance.marked for instance, state in states if instance in shown_by)
         yield Witness(network, candidate.anomaly, candidate.promise, steps, shown_by, at_rest=not always)
@@ -141,25 +143,6 @@ def steps_of(network: Network, labels: Sequence[str]) -> tuple[Step, ...]:
     changes: list[Change] = []
     interpreter = Interpreter(network, lambda instance, row: changes.append(Change(instance, row)))
     return tuple(_performed(interpreter, changes, labels, lambda _, label: interpreter.fire(label)))
-
-
-def perform(network: Network, name: str, labels: Sequence[str]) -> None:
-    """Perform the events with these labels on a new :class:`Interpreter`; at the end some machine must show ``name``.
-
-    Raises :class:`NotReplayedError` as :func:`replay`.
-    """
-    interpreter = Interpreter(network)
-    for number, label in enumerate(labels, start=1):
-        _fire(interpreter, name, number, label)
-    _shown_by(interpreter, name, len(labels))
-
-
-def _shown_by(interpreter: Interpreter, name: str, steps: int) -> tuple[Instance, ...]:
-    """Return the machines that show the anomaly or end ``name`` after so many ``steps``."""
-    found = interpreter.anomalies()
-    if name not in found:
-        raise NotReplayedError(name, f"its {steps} steps end elsewhere")
-    return found[name]
 
 
 def _fire(interpreter: Interpreter, name: str, number: int, label: str) -> NetworkEvent:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from ackfsm.checking.network import Instance, Network, Place
+from ackfsm.checking.network import Instance, Network, NetworkEvent, Place
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -37,79 +37,55 @@ class PackedNetwork:
 
 def pack(network: Network) -> PackedNetwork:
     """Encode ``network``."""
-    columns = ColumnTable()
-    for event in network.events:
-        for part in event.participants:
-            fsm = network.instances[part.instance].fsm
-            key = (id(fsm), part.event)
-            if key not in columns.known:
-                columns.store(key, fsm.column(part.event))
-            columns.add(part.instance, key)
-        columns.end_event()
-    observers = [number for number, instance in enumerate(network.instances) if instance.anomaly is not None]
-    observing = [network.instances[number] for number in observers]
-    anomalies = anomalies_of(network)
-    mark, always, at_rest = anomaly_marks(((instance, instance.fsm.states) for instance in observing), anomalies)
-    return PackedNetwork(
-        size=[len(instance.fsm.states) for instance in network.instances],
-        initial=[instance.fsm.states.index(instance.fsm.initial) for instance in network.instances],
-        component=components(network.instances),
-        first=columns.first,
-        free=[int(event.may_never_happen) for event in network.events],
-        instance=columns.instance,
-        offset=columns.offset,
-        table=columns.table,
-        observers=observers,
-        mark=mark,
-        always=always,
-        at_rest=at_rest,
+    instances = network.instances
+    states = {number: instance.fsm.states for number, instance in enumerate(instances)}
+    columns = (
+        [(part.instance, instances[part.instance].fsm.column(part.event)) for part in event.participants]
+        for event in network.events
+    )
+    return packed_as(network, states, network.events, columns)
+
+
+def packed_as(
+    network: Network,
+    kept: Mapping[int, Sequence[str]],
+    events: Sequence[NetworkEvent],
+    columns: Iterable[Iterable[tuple[int, tuple[int, ...]]]],
+) -> PackedNetwork:
+    """The machines of ``network`` that are ``kept``, each with its states, under these ``events``.
+
+    ``columns`` has for each event its participants, by their numbers in the network, with their columns over the states
+    that are kept; each column is stored once.
+    """
+    instances = network.instances
+    anomalies = tuple(dict.fromkeys(i.anomaly for i in instances if i.anomaly is not None))
+    bit = {anomaly: 1 << number for number, anomaly in enumerate(anomalies)}
+    index = {instance: number for number, instance in enumerate(kept)}
+    packed = PackedNetwork(
+        size=[len(states) for states in kept.values()],
+        initial=[states.index(instances[i].fsm.initial) for i, states in kept.items()],
+        component=components(instances[i] for i in kept),
+        first=[0],
+        free=[int(event.may_never_happen) for event in events],
+        **{name: [] for name in ("instance", "offset", "table", "observers", "mark", "always", "at_rest")},
         anomalies=anomalies,
     )
-
-
-def anomalies_of(network: Network) -> tuple[str, ...]:
-    """The anomalies that machines of ``network`` observe, each once."""
-    return tuple(dict.fromkeys(i.anomaly for i in network.instances if i.anomaly is not None))
-
-
-class ColumnTable:
-    """The participants of events, one after the other, with their columns; each column is stored once."""
-
-    def __init__(self) -> None:
-        self.first = [0]
-        self.instance: list[int] = []
-        self.offset: list[int] = []
-        self.table: list[int] = []
-        self.known: dict[Hashable, int] = {}
-
-    def store(self, key: Hashable, column: Iterable[int]) -> None:
-        """Store a column that is not ``known`` yet."""
-        self.known[key] = len(self.table)
-        self.table += column
-
-    def add(self, instance: int, key: Hashable) -> None:
-        """Add a participant of the present event, with the column that was stored as ``key``."""
-        self.instance.append(instance)
-        self.offset.append(self.known[key])
-
-    def end_event(self) -> None:
-        """All participants of the present event are added."""
-        self.first.append(len(self.instance))
-
-
-def anomaly_marks(
-    observers: Iterable[tuple[Instance, Sequence[str]]], anomalies: Sequence[str]
-) -> tuple[list[int], list[int], list[int]]:
-    """``mark``, ``always`` and ``at_rest`` of the ``observers``, each with its states, in the bits of ``anomalies``."""
-    bit: dict[str | None, int] = {anomaly: 1 << i for i, anomaly in enumerate(anomalies)}
-    mark: list[int] = []
-    always: list[int] = []
-    at_rest: list[int] = []
-    for instance, states in observers:
-        mark.append(len(always))
-        always += [bit[instance.anomaly] * (state in instance.marked) for state in states]
-        at_rest += [bit[instance.anomaly] * (state in instance.marked_at_rest) for state in states]
-    return mark, always, at_rest
+    known: dict[tuple[int, ...], int] = {}
+    for participants in columns:
+        for i, column in participants:
+            if column not in known:
+                known[column] = len(packed.table)
+                packed.table.extend(column)
+            packed.instance.append(index[i])
+            packed.offset.append(known[column])
+        packed.first.append(len(packed.instance))
+    for i, states in kept.items():
+        if (anomaly := instances[i].anomaly) is not None:
+            packed.observers.append(index[i])
+            packed.mark.append(len(packed.always))
+            packed.always.extend(bit[anomaly] * (state in instances[i].marked) for state in states)
+            packed.at_rest.extend(bit[anomaly] * (state in instances[i].marked_at_rest) for state in states)
+    return packed
 
 
 def components(instances: Iterable[Instance]) -> list[int]:

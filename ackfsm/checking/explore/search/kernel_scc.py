@@ -30,9 +30,9 @@ __all__ = [
     "FRAME",
     "NEW",
     "SccStacks",
-    "StateScratch",
     "StateSpace",
     "close_component",
+    "enabled_here",
     "find_fair_components",
     "find_quiescent",
     "index_states",
@@ -59,23 +59,20 @@ the number of the next fair component."""
 
 
 class StateSpace(NamedTuple):
-    """The ``states`` that a search has found, of which the first ``expanded`` have successors.
+    """The ``states`` that a search has found, of which the first ``expanded`` have successors, and memory for one.
 
-    ``slots`` is the hash table of their numbers, ``live`` the mask of the events of the graph.
+    ``slots`` is the hash table of their numbers, ``live`` the mask of the events of the graph.  Of one state there are
+    the local states that it has ``here``, a successor (``child``), the live ``events``, and what comes ``after`` each.
+    ``always_enabled`` and ``taken`` are masks: the events enabled in all states of a component, and those taken inside.
     """
 
+    system: EncodedSystem
+    layout: Layout
+    interned: LocalStates
     expanded: int
     states: Any
     slots: Any
     live: Any
-
-
-class StateScratch(NamedTuple):
-    """Memory for one state: its local states, a successor, and the live events with where they lead.
-
-    ``always_enabled`` and ``taken`` are masks: the events enabled in all states of a component, and those taken inside.
-    """
-
     here: Any
     child: Any
     events: Any
@@ -93,14 +90,13 @@ class SccStacks(NamedTuple):
     tally: Any
 
 
-def look_up_state(  # noqa: PLR0913, PLR0917 - a compiled function gets all arrays
-    system: EncodedSystem, layout: Layout, interned: LocalStates, space: StateSpace, scratch: StateScratch, state: int
-) -> None:
-    """Put the ids of the local states of ``state`` into ``scratch.here``."""
+def look_up_state(space: StateSpace, state: int) -> None:
+    """Put the ids of the local states of ``state`` into ``space.here``."""
+    system, layout, interned = space.system, space.layout, space.interned
     base = state * layout.words
     for c in range(system.components):
         number = (space.states[base + layout.word[c]] >> layout.shift[c]) & layout.mask[c]
-        scratch.here[c] = interned.id_of[c * interned.most + number]
+        space.here[c] = interned.id_of[c * interned.most + number]
 
 
 def index_states(words: int, states: Any, count: int, slots: Any) -> None:
@@ -109,82 +105,68 @@ def index_states(words: int, states: Any, count: int, slots: Any) -> None:
         slots[slot_of_number(words, states, slots, states, state * words)] = state
 
 
-def live_successors(  # noqa: PLR0913, PLR0917 - the hot loop, compiled as a whole
-    system: EncodedSystem, layout: Layout, interned: LocalStates, space: StateSpace, scratch: StateScratch, state: int
-) -> int:
-    """Put the live events of ``state`` and where they lead into the scratch; how many there are.
+def enabled_here(space: StateSpace, m: int, events: int) -> int:
+    """Those of the ``events``, the word ``m`` of a mask, that no local state refuses that was looked up."""
+    for c in range(space.system.components):
+        events &= space.interned.head[space.here[c] * space.system.head + HEAD + m]
+    return events
+
+
+def live_successors(space: StateSpace, state: int) -> int:
+    """Put the live events of ``state`` and where they lead into the space; how many there are.
 
     What a search that was stopped did not find is left out.
     """
-    words, masks, base = layout.words, system.masks, state * layout.words
-    look_up_state(system, layout, interned, space, scratch, state)
+    system, interned, words = space.system, space.interned, space.layout.words
+    base = state * words
+    look_up_state(space, state)
     count = 0
-    for m in range(masks):
-        enabled = space.live[m]
-        for c in range(system.components):
-            enabled &= interned.head[scratch.here[c] * system.head + HEAD + m]
+    for m in range(system.masks):
+        enabled = enabled_here(space, m, space.live[m])
         while enabled > 0:
             low = enabled & -enabled
             enabled ^= low
             event = m * MASK_BITS + system.lowest_bit[low % 67]
             known = 0
             for w in range(words):
-                scratch.child[w] = space.states[base + w]
+                space.child[w] = space.states[base + w]
             for i in range(system.moves[event], system.moves[event + 1]):
-                local_id = scratch.here[system.mover[i]]
+                local_id = space.here[system.mover[i]]
                 nth = interned.nth[local_id * system.widest + system.ordinal[i]]
                 step = (interned.head[local_id * system.head + BASE] + nth) * (words + 1)
                 for w in range(words):
-                    scratch.child[w] += interned.delta[1 + step + w]
+                    space.child[w] += interned.delta[1 + step + w]
                 known |= interned.delta[step]
             if known < 0:
                 continue
-            there = space.slots[slot_of_number(words, space.states, space.slots, scratch.child, 0)]
+            there = space.slots[slot_of_number(words, space.states, space.slots, space.child, 0)]
             if there >= 0:
-                scratch.events[count] = event
-                scratch.after[count] = there
+                space.events[count] = event
+                space.after[count] = there
                 count += 1
     return count
 
 
 def mark_waiting(  # noqa: PLR0913, PLR0917 - the bits of a machine
-    system: EncodedSystem,
-    interned: LocalStates,
-    component: int,
-    word: int,
-    shift: int,
-    mask: int,
-    pending: Any,
-    bit: int,
-    waiting: Any,
+    space: StateSpace, component: int, word: int, shift: int, mask: int, pending: Any, bit: int, waiting: Any
 ) -> None:
     """Give ``bit`` to the local states in which a machine (its bits in the component's states) is ``pending``."""
+    system, interned = space.system, space.interned
     for local_id in range(interned.count[system.components]):
         if interned.component[local_id] == component:
             here = (interned.machines[local_id * system.local_words + word] >> shift) & mask
             waiting[local_id] |= bit * pending[here]
 
 
-def find_quiescent(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem,
-    layout: Layout,
-    interned: LocalStates,
-    space: StateSpace,
-    scratch: StateScratch,
-    waiting: Any,
-    first_quiescent: Any,
-) -> None:
+def find_quiescent(space: StateSpace, waiting: Any, first_quiescent: Any) -> None:
     """``first_quiescent[b]`` becomes the first quiescent state with bit ``b`` in its ``waiting`` bits."""
     for number in range(space.expanded):
-        look_up_state(system, layout, interned, space, scratch, number)
+        look_up_state(space, number)
         bits = 0
-        for c in range(system.components):
-            bits |= waiting[scratch.here[c]]
-        for m in range(system.masks):
-            enabled = system.must[m]
-            for c in range(system.components):
-                enabled &= interned.head[scratch.here[c] * system.head + HEAD + m]
-            if enabled:
+        for c in range(space.system.components):
+            bits |= waiting[space.here[c]]
+        for m in range(space.system.masks):
+            if enabled_here(space, m, space.system.must[m]):
                 bits = 0
         b = 0
         while bits > 0:
@@ -194,35 +176,18 @@ def find_quiescent(  # noqa: PLR0913, PLR0917 - as the others
             b += 1
 
 
-def restrict(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem,
-    layout: Layout,
-    interned: LocalStates,
-    space: StateSpace,
-    scratch: StateScratch,
-    waiting: Any,
-    lowlink: Any,
-) -> None:
+def restrict(space: StateSpace, waiting: Any, lowlink: Any) -> None:
     """Exclude the states in which nothing is ``waiting``; the rest of those not excluded is to be visited again."""
     for state in range(len(lowlink)):
         if lowlink[state] != EXCLUDED:
-            look_up_state(system, layout, interned, space, scratch, state)
+            look_up_state(space, state)
             lowlink[state] = EXCLUDED
-            for c in range(system.components):
-                if waiting[scratch.here[c]]:
+            for c in range(space.system.components):
+                if waiting[space.here[c]]:
                     lowlink[state] = NEW
 
 
-def find_fair_components(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem,
-    layout: Layout,
-    interned: LocalStates,
-    space: StateSpace,
-    scratch: StateScratch,
-    lowlink: Any,
-    stacks: SccStacks,
-    nearest: Any,
-) -> bool:
+def find_fair_components(space: StateSpace, lowlink: Any, stacks: SccStacks, nearest: Any) -> bool:
     """Find the fair components of the states that are ``NEW``: each gets a number, all else is ``EXCLUDED``.
 
     ``nearest[0]`` becomes the lowest number of a state in a fair component.  False, and the call is to be repeated,
@@ -231,14 +196,14 @@ def find_fair_components(  # noqa: PLR0913, PLR0917 - as the others
     tally = stacks.tally
     while True:
         is_full = FRAME * tally[DEPTH] == len(stacks.frames) or tally[STACKED] == len(stacks.component_stack)
-        if is_full or tally[EDGES] + system.events > len(stacks.edges):
+        if is_full or tally[EDGES] + space.system.events > len(stacks.edges):
             return False
         if tally[DEPTH] == 0:
             while tally[ROOT] < len(lowlink) and lowlink[tally[ROOT]] != NEW:
                 tally[ROOT] += 1
             if tally[ROOT] == len(lowlink):
                 return True
-            push_frame(system, layout, interned, space, scratch, lowlink, stacks, tally[ROOT])
+            push_frame(space, lowlink, stacks, tally[ROOT])
             continue
         frame = FRAME * (tally[DEPTH] - 1)
         state = stacks.frames[frame]
@@ -247,11 +212,11 @@ def find_fair_components(  # noqa: PLR0913, PLR0917 - as the others
             stacks.component_stack[tally[STACKED]] = state
             tally[STACKED] += 1
             if stacks.frames[frame + 2]:
-                close_component(system, layout, interned, space, scratch, lowlink, stacks, nearest)
+                close_component(space, lowlink, stacks, nearest)
             continue
         after = stacks.edges[tally[EDGES] - 1]
         if lowlink[after] == NEW:
-            push_frame(system, layout, interned, space, scratch, lowlink, stacks, after)
+            push_frame(space, lowlink, stacks, after)
             continue
         tally[EDGES] -= 1
         if lowlink[after] < lowlink[state]:
@@ -259,24 +224,15 @@ def find_fair_components(  # noqa: PLR0913, PLR0917 - as the others
             stacks.frames[frame + 2] = 0
 
 
-def push_frame(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem,
-    layout: Layout,
-    interned: LocalStates,
-    space: StateSpace,
-    scratch: StateScratch,
-    lowlink: Any,
-    stacks: SccStacks,
-    state: int,
-) -> None:
+def push_frame(space: StateSpace, lowlink: Any, stacks: SccStacks, state: int) -> None:
     """Push a frame for ``state``."""
     tally, loop = stacks.tally, 0
     frame, edges = FRAME * tally[DEPTH], tally[EDGES]
-    for i in range(live_successors(system, layout, interned, space, scratch, state)):
-        if scratch.after[i] == state:
+    for i in range(live_successors(space, state)):
+        if space.after[i] == state:
             loop = 1
-        elif lowlink[scratch.after[i]] != EXCLUDED:
-            stacks.edges[edges] = scratch.after[i]
+        elif lowlink[space.after[i]] != EXCLUDED:
+            stacks.edges[edges] = space.after[i]
             edges += 1
     stacks.frames[frame] = state
     stacks.frames[frame + 1] = tally[EDGES]
@@ -288,16 +244,7 @@ def push_frame(  # noqa: PLR0913, PLR0917 - as the others
     lowlink[state] = tally[INDEX]
 
 
-def close_component(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem,
-    layout: Layout,
-    interned: LocalStates,
-    space: StateSpace,
-    scratch: StateScratch,
-    lowlink: Any,
-    stacks: SccStacks,
-    nearest: Any,
-) -> None:
+def close_component(space: StateSpace, lowlink: Any, stacks: SccStacks, nearest: Any) -> None:
     """Pop the component whose root was pushed last, and judge it."""
     tally = stacks.tally
     end = tally[STACKED]
@@ -311,7 +258,7 @@ def close_component(  # noqa: PLR0913, PLR0917 - as the others
     tally[STACKED] = low
     loop = stacks.frames[FRAME * tally[DEPTH] + 3]
     goes_round = end - low > 1 or loop != 0
-    if goes_round and is_fair(system, layout, interned, space, scratch, lowlink, stacks, low, end):
+    if goes_round and is_fair(space, lowlink, stacks, low, end):
         tally[COMPONENT] -= 1
         for i in range(low, end):
             if nearest[0] < 0 or stacks.component_stack[i] < nearest[0]:
@@ -321,50 +268,28 @@ def close_component(  # noqa: PLR0913, PLR0917 - as the others
             lowlink[stacks.component_stack[i]] = EXCLUDED
 
 
-def is_fair(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem,
-    layout: Layout,
-    interned: LocalStates,
-    space: StateSpace,
-    scratch: StateScratch,
-    lowlink: Any,
-    stacks: SccStacks,
-    low: int,
-    end: int,
-) -> bool:
+def is_fair(space: StateSpace, lowlink: Any, stacks: SccStacks, low: int, end: int) -> bool:
     """Whether no event that must happen is enabled in all states of a component and taken in none."""
-    component = stacks.tally[COMPONENT]
-    for m in range(system.masks):
-        scratch.always_enabled[m] = system.must[m]
-        scratch.taken[m] = 0
+    component, masks = stacks.tally[COMPONENT], space.system.masks
+    for m in range(masks):
+        space.always_enabled[m] = space.system.must[m]
+        space.taken[m] = 0
     for i in range(low, end):
-        count = live_successors(system, layout, interned, space, scratch, stacks.component_stack[i])
-        for m in range(system.masks):
-            for c in range(system.components):
-                scratch.always_enabled[m] &= interned.head[scratch.here[c] * system.head + HEAD + m]
+        count = live_successors(space, stacks.component_stack[i])
+        for m in range(masks):
+            space.always_enabled[m] = enabled_here(space, m, space.always_enabled[m])
         for k in range(count):
-            if lowlink[scratch.after[k]] == component:
-                scratch.taken[scratch.events[k] // MASK_BITS] |= 1 << (scratch.events[k] % MASK_BITS)
+            if lowlink[space.after[k]] == component:
+                space.taken[space.events[k] // MASK_BITS] |= 1 << (space.events[k] % MASK_BITS)
     found_fair = True
-    for m in range(system.masks):
-        if scratch.always_enabled[m] & ~scratch.taken[m]:
+    for m in range(masks):
+        if space.always_enabled[m] & ~space.taken[m]:
             found_fair = False
     return found_fair
 
 
 def path_in_scc(  # noqa: PLR0913, PLR0917 - as the others
-    system: EncodedSystem,
-    layout: Layout,
-    interned: LocalStates,
-    space: StateSpace,
-    scratch: StateScratch,
-    lowlink: Any,
-    origin: int,
-    target: int,
-    owed: Any,
-    parents: Any,
-    queue: Any,
-    end: Any,
+    space: StateSpace, lowlink: Any, origin: int, target: int, owed: Any, parents: Any, queue: Any, end: Any
 ) -> None:
     """Find a shortest path from ``origin`` within its component.
 
@@ -379,17 +304,14 @@ def path_in_scc(  # noqa: PLR0913, PLR0917 - as the others
     while head < tail:
         state = queue[head]
         head += 1
-        count = live_successors(system, layout, interned, space, scratch, state)
+        count = live_successors(space, state)
         end[0], end[1], end[2] = state, -1, -1
-        for m in range(system.masks):
-            enabled = owed[m]
-            for c in range(system.components):
-                enabled &= interned.head[scratch.here[c] * system.head + HEAD + m]
-            if enabled != owed[m]:
+        for m in range(space.system.masks):
+            if enabled_here(space, m, owed[m]) != owed[m]:
                 end[3] = tail
                 return
         for i in range(count):
-            event, after = scratch.events[i], scratch.after[i]
+            event, after = space.events[i], space.after[i]
             if lowlink[after] != lowlink[origin]:
                 continue
             if after == target or (owed[event // MASK_BITS] >> (event % MASK_BITS)) & 1:

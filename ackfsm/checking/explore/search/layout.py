@@ -27,7 +27,6 @@ __all__ = [
     "event_masks",
     "initial_local_states",
     "machine_bits",
-    "machine_states",
     "machine_states_of",
     "state_layout",
 ]
@@ -203,15 +202,6 @@ def initial_local_states(packed: PackedNetwork, system: EncodedSystem, layout: L
         add_local_state(system, layout, interned, local_id)
     rehash_local_states(system, interned)
     return interned
-
-
-def machine_states(
-    local: LocalLayout, system: EncodedSystem, interned: LocalStates, local_id: int
-) -> Iterator[tuple[int, int]]:
-    """The machines of a local state, each with its state, by their numbers."""
-    for machine in local.members[int(interned.component[local_id])]:
-        word = int(interned.machines[local_id * system.local_words + local.word[machine]])
-        yield machine, word >> local.shift[machine] & local.mask[machine]
 
 
 def machine_states_of(packed: PackedNetwork, words: Sequence[int]) -> list[int]:

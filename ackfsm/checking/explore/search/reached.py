@@ -28,7 +28,7 @@ class Reached:
         """Search; states are numbered in the order in which they are met, breadth first."""
         self._search, _ = finished_search(network, SearchOptions(max_states=most, every_step=True))
         self.complete = self._search.complete
-        self.states = _table(self._search)
+        self.states = state_table(self._search)
 
     def parent(self, state: int) -> tuple[int, int] | None:
         """Return the event that led to ``state`` first, and the state before; ``None`` of the first one."""
@@ -39,13 +39,13 @@ class Reached:
         return self._search.path(state)
 
 
-def _table(search: Search) -> _Table:
-    """The states of a search, decoded a machine at a time."""
+def state_table(search: Search) -> _Table:
+    """The states that were found, a row each, with the number of the state of each machine."""
     layout, interned, local = search.layout, search.interned, LocalLayout(search.packed)
     count = search.found_states
     words = np.asarray(search.visited.states[: count * layout.words], np.uint64).reshape(count, layout.words)
     id_of, machines = np.asarray(interned.id_of), np.asarray(interned.machines).reshape(-1, search.system.local_words)
-    table = np.empty((count, len(search.packed.size)), np.min_scalar_type(max(search.packed.size)))
+    table = np.empty((count, len(search.packed.size)), np.min_scalar_type(max(search.packed.size, default=1)))
     for component, members in enumerate(local.members):
         shift, mask = np.uint64(layout.shift[component]), np.uint64(layout.mask[component])
         numbers = (words[:, layout.word[component]] >> shift & mask).astype(np.int64)

@@ -6,7 +6,7 @@ import importlib.util
 import mmap
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import accumulate
@@ -17,10 +17,8 @@ from ackfsm.checking.explore.search.encode import PackedNetwork
 from ackfsm.checking.explore.search.kernel import EMPTY, EVENT_OF_PAIR, LINE, MASK_BITS, UNKNOWN, Layout, LocalStates
 from ackfsm.checking.explore.search.kernel_ample import NO_POR, AmpleSets
 from ackfsm.checking.explore.search.layout import (
-    LocalLayout,
     encode_system,
     initial_local_states,
-    machine_states,
     state_layout,
 )
 from ackfsm.checking.explore.search.options import DEFAULT_TUNING, Reduction, SearchOptions
@@ -412,18 +410,6 @@ class Search:
             for word, shift, mask in zip(layout.word, layout.shift, layout.mask, strict=True)
         )
         return tuple(int(self.interned.id_of[c * self.interned.most + number]) for c, number in enumerate(numbers))
-
-    def all_states(self) -> Iterator[tuple[int, ...]]:
-        """Every state that was found, as the number of the state of each machine."""
-        local, known = LocalLayout(self.packed), dict[int, tuple[tuple[int, int], ...]]()
-        for state in range(self.found_states):
-            machines = [0] * len(self.packed.size)
-            for local_id in self.local_ids(state):
-                if local_id not in known:
-                    known[local_id] = tuple(machine_states(local, self.system, self.interned, local_id))
-                for machine, value in known[local_id]:
-                    machines[machine] = value
-            yield tuple(machines)
 
 
 def _numba_is_there() -> bool:

@@ -1,7 +1,7 @@
 """A self-check at the end of a search: some of its states are compared with the tables.
 
 A state is reached again from the first one, by the parent pointers of the search and the rows of the tables
-(:meth:`ackfsm.checking.network.Network.step` reads the same rows, by the same names).  What the search has for it must
+(:meth:`ackfsm.checking.network.Network.step`).  What the search has for it must
 be that state, the events that can happen must be those that were counted, and every state that they lead to must be
 among those that were found.  States are looked up in the hash table of states alone: the numbers of local states are
 computed from the names of states, not taken from the kernel's deltas.  How many, and what it costs:
@@ -21,8 +21,7 @@ from ackfsm.checking.explore.search.kernel import HEAD, MASK_BITS, SHARD_SHIFT, 
 from ackfsm.checking.explore.search.kernel_ample import ample_event
 from ackfsm.checking.explore.search.layout import LocalLayout, machine_states_of
 from ackfsm.checking.explore.search.search import Search
-from ackfsm.checking.network import Network, NetworkEvent, Participant
-from ackfsm.tables import EventRef, RowKind
+from ackfsm.checking.network import Network, NetworkEvent
 from ackfsm.terms import DefectError
 
 _MIN_SAMPLE = 20
@@ -32,6 +31,7 @@ _STATES_FOR_ONE = 100_000
 """For so many more states one more is compared."""
 
 _State = tuple[str, ...]
+_Steps = Sequence[tuple[NetworkEvent, _State]]
 
 
 def self_check(search: Search, origin: Origin) -> None:
@@ -55,13 +55,12 @@ def successors_by_tables(
     Raises :class:`ackfsm.terms.DefectError` if the state shows an anomaly that is not among those ``found``, or a
     machine comes to a state that the slice does not have.
     """
-    tables, state = _TableRows(origin.network), _named(origin, machine_states_of(packed, words))
-    enabled = tables.enabled(state)
-    for anomaly in _anomalies_of(origin.network, state, enabled):
+    state = _named(origin, machine_states_of(packed, words))
+    steps = _steps(origin.network, state)
+    for anomaly in _anomalies_of(origin.network, state, steps):
         if anomaly not in found:
             raise DefectError(f"a search and the tables differ: {anomaly} was not found")
-    after = (tables.after(state, event) for event in enabled)
-    return [_serialized(origin, packed, target) for target in after if target is not None]
+    return [_serialized(origin, packed, after) for _, after in steps]
 
 
 def _named(origin: Origin, machines: Sequence[int]) -> _State:
@@ -83,9 +82,14 @@ def _serialized(origin: Origin, packed: PackedNetwork, state: _State) -> list[in
     return words
 
 
-def _anomalies_of(network: Network, state: _State, enabled: Sequence[NetworkEvent]) -> Iterator[str]:
-    """The anomalies that a state shows."""
-    rest = all(event.may_never_happen for event in enabled)
+def _steps(network: Network, state: _State) -> _Steps:
+    """The events that no row refuses in a state, in their order, each with the state after it."""
+    return [(event, after) for event in network.events if (after := network.step(state, event)) is not None]
+
+
+def _anomalies_of(network: Network, state: _State, steps: _Steps) -> Iterator[str]:
+    """The anomalies that a state shows from which these steps are possible."""
+    rest = all(event.may_never_happen for event, _ in steps)
     for instance, name in zip(network.instances, state, strict=True):
         if instance.anomaly is not None and (name in instance.marked or (rest and name in instance.marked_at_rest)):
             yield instance.anomaly
@@ -103,7 +107,6 @@ class _SelfCheck:
         self.search = search
         self.origin = origin
         self.network = origin.network
-        self.tables = _TableRows(origin.network)
         self.words = _VisitedTable(search, origin)
         self.found = {
             name
@@ -118,21 +121,20 @@ class _SelfCheck:
         state = self._reached(number)
         if self.words.of(state) != self._words_of(number):
             self._fail(number, "there is another state than that")
-        enabled = self.tables.enabled(state)
-        if [self.number_of.get(id(event)) for event in enabled] != [*self._enabled(number)]:
+        steps = _steps(self.network, state)
+        if [self.number_of.get(id(event)) for event, _ in steps] != [*self._enabled(number)]:
             self._fail(number, "other events can happen than were counted")
-        for event in self._expanded(number, enabled):
-            after = self.tables.after(state, event)
-            if after is None or not self.words.are_found(after):
+        for event, after in self._expanded(number, steps):
+            if not self.words.are_found(after):
                 self._fail(number, f"{event.label} leads to a state that was not found")
-        for anomaly in _anomalies_of(self.network, state, enabled):
+        for anomaly in _anomalies_of(self.network, state, steps):
             if anomaly not in self.found:
                 self._fail(number, f"{anomaly} was not found")
 
     def check_anomaly(self, anomaly: str, number: int) -> None:
         """See whether a state shows the anomaly."""
         state = self._reached(number)
-        if anomaly not in _anomalies_of(self.network, state, self.tables.enabled(state)):
+        if anomaly not in _anomalies_of(self.network, state, _steps(self.network, state)):
             self._fail(number, f"{anomaly} was found and is not there")
 
     def _reached(self, number: int) -> _State:
@@ -149,19 +151,19 @@ class _SelfCheck:
                 number = before[1]
         state = self.reached[number]
         for then, event in reversed(path):
-            after = self.tables.after(state, self.origin.events[event])
+            after = self.network.step(state, self.origin.events[event])
             if after is None:
                 self._fail(number, f"{self.origin.events[event].label} cannot happen, and was taken")
             self.reached[then] = state = after
             number = then
         return state
 
-    def _expanded(self, number: int, enabled: Sequence[NetworkEvent]) -> Sequence[NetworkEvent]:
-        """The events of the ample set, or those enabled: those in a sleep set lead to known states too."""
+    def _expanded(self, number: int, steps: _Steps) -> _Steps:
+        """The steps of the ample set, or all that are possible: those in a sleep set lead to known states too."""
         interned, system = self.search.interned, self.search.system
         heads = [local_id * system.head for local_id in self.search.local_ids(number)]
         only = ample_event(system.ample, interned.head, heads, 0, len(heads), system.lowest_bit)
-        return enabled if only < 0 else [event for event in enabled if event is self.origin.events[only]]
+        return steps if only < 0 else [step for step in steps if step[0] is self.origin.events[only]]
 
     def _fail(self, number: int, what: str) -> NoReturn:
         run = " ".join(self.origin.events[event].label for event in self.search.path(number))
@@ -182,44 +184,6 @@ class _SelfCheck:
             for head in heads:
                 enabled &= int(interned.head[head + m])
             yield from (m * MASK_BITS + bit for bit in bits(enabled))
-
-
-class _TableRows:
-    """The rows of the tables for states, by their names; a row is looked up once."""
-
-    def __init__(self, network: Network) -> None:
-        self._network = network
-        self._events: list[list[tuple[int, EventRef]]] = [[] for _ in network.instances]
-        for number, event in enumerate(network.events):
-            for part in event.participants:
-                self._events[part.instance].append((1 << number, part.event))
-        self._refused: list[dict[str, int]] = [{} for _ in network.instances]
-        self._targets: dict[int, list[tuple[Participant, dict[str, str]]]] = {}
-
-    def enabled(self, state: _State) -> list[NetworkEvent]:
-        """The events that nothing refuses, in their order."""
-        refused = 0
-        for i, (name, known) in enumerate(zip(state, self._refused, strict=True)):
-            if name not in known:
-                rows = self._network.instances[i].fsm.rows
-                known[name] = sum({bit for bit, event in self._events[i] if rows[name, event].kind is RowKind.REFUSE})
-            refused |= known[name]
-        return [self._network.events[n] for n in bits((1 << len(self._network.events)) - 1 & ~refused)]
-
-    def after(self, state: _State, event: NetworkEvent) -> _State | None:
-        """The state after ``event``, ``None`` if something refuses it."""
-        if id(event) not in self._targets:
-            self._targets[id(event)] = [(part, {}) for part in event.participants]
-        moved = list(state)
-        for part, known in self._targets[id(event)]:
-            name = state[part.instance]
-            if name not in known:
-                row = self._network.instances[part.instance].fsm.rows[name, part.event]
-                if row.kind is RowKind.REFUSE:
-                    return None
-                known[name] = row.target
-            moved[part.instance] = known[name]
-        return tuple(moved)
 
 
 class _VisitedTable:
