@@ -78,7 +78,10 @@ def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
     assert {row for row, cell in cells.items() if f"* {row}\n" in made["coverage.md"]} == {
         row for row, cell in cells.items() if cell == "0"
     }
-    assert "rabbitmq by amqp, aio_pika, proton, stomp; rabbitmq quorum by pika, amqp, aio_pika, proton, stomp." in made["README.md"]
+    assert (
+        "rabbitmq by amqp, aio_pika, proton, stomp; rabbitmq quorum by pika, amqp, aio_pika, proton, stomp."
+        in made["README.md"]
+    )
 
 
 @pytest.mark.usefixtures("rabbitmq")

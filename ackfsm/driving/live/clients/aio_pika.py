@@ -65,8 +65,8 @@ class AioPikaSession(Session):
 
     def consume(self, consumer: Consumer) -> None:
         """Open a consumer."""
-        if consumer.topic or consumer.listener:
-            raise self.lacks("topics, since a binding sends a message to several queues, and one listener at a time")
+        if consumer.listener:
+            raise self.lacks("one listener at a time")
         self._run(self._consume(consumer))
 
     async def _consume(self, consumer: Consumer) -> None:
@@ -78,13 +78,12 @@ class AioPikaSession(Session):
 
     def send(self, outgoing: Outgoing) -> str | None:
         """Publish to the queue, and wait for the confirm."""
-        if outgoing.topic or outgoing.later is not None:
-            raise self.lacks("topics" if outgoing.topic else "asynchronous sends in the order of their lines")
+        if outgoing.later is not None:
+            raise self.lacks("asynchronous sends in the order of their lines")
         message = aio_pika.Message(
             outgoing.body,
             message_id=outgoing.message,
             delivery_mode=1 + outgoing.persistent,
-            priority=outgoing.priority,
         )
         try:
             answer = self._run(self._channel.default_exchange.publish(message, outgoing.destination))

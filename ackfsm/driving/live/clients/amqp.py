@@ -71,8 +71,6 @@ class AmqpSession(Session):
 
     def consume(self, consumer: Consumer) -> None:
         """Open a consumer."""
-        if consumer.topic:
-            raise self.lacks("topics, since a binding sends a message to several queues")
         coming = self._coming[consumer.name] = deque()
         with self._watched():
             self._tags[consumer.name] = self._channel.basic_consume(
@@ -81,12 +79,9 @@ class AmqpSession(Session):
 
     def send(self, outgoing: Outgoing) -> str | None:
         """Publish to the queue; with confirms as mandatory."""
-        if outgoing.topic or outgoing.later is not None:
-            raise self.lacks("topics" if outgoing.topic else "asynchronous sends")
-        more = {} if outgoing.priority is None else {"priority": outgoing.priority}
-        message = amqp.Message(
-            outgoing.body, message_id=outgoing.message, delivery_mode=1 + outgoing.persistent, **more
-        )
+        if outgoing.later is not None:
+            raise self.lacks("asynchronous sends")
+        message = amqp.Message(outgoing.body, message_id=outgoing.message, delivery_mode=1 + outgoing.persistent)
         sending = self._book.sending(
             outgoing.message,
             "",
