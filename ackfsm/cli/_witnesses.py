@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ackfsm.checking.explore import Answer, Witness
-from ackfsm.cli._options import format_of
+from ackfsm.cli._options import Option, format_of
 from ackfsm.cli._output import (
     console,
     note,
@@ -60,16 +60,14 @@ _ONE_A_FILE: Final = frozenset({Form.MERMAID, Form.ITF, Form.HISTORY})
 """A file of these holds one witness; one of the others as many as there are."""
 
 
-def add_form(parser: argparse.ArgumentParser) -> None:
-    """The options that :func:`form_of` and :func:`show` read."""
-    parser.add_argument(
-        "--as",
-        metavar="F",
-        dest="form",
-        help=f"show the witnesses as {', '.join(Form)} (default: what --output ends with, else steps)",
-    )
-    parser.add_argument("--anomaly", metavar="A", help="only the witness of this anomaly")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write the witnesses there (default: print)")
+FORM: Final = (
+    Option(
+        "--as F", f"show the witnesses as {', '.join(Form)} (default: what --output ends with, else steps)", dest="form"
+    ),
+    Option("--anomaly A", "only the witness of this anomaly"),
+    Option("--output FILE", "write the witnesses there (default: print)", Path),
+)
+"""What :func:`form_of` and :func:`show` read."""
 
 
 def form_of(arguments: argparse.Namespace) -> Form | None:

@@ -413,9 +413,7 @@ def _odd_places(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("never")
-@pytest.mark.parametrize(
-    "line", ["check --as svg", "explain --as itf", "draw delivery --format table", "export --format json"]
-)
+@pytest.mark.parametrize("line", ["check --as svg", "explain --as itf", "draw delivery --as table", "export --as json"])
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
