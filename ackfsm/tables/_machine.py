@@ -17,7 +17,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, overload
 
-from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_condition
+from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, condition_of
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, key_type
 
@@ -468,10 +468,8 @@ class _Reading:
     said: dict[tuple[str | int, ...], tuple[_Said, ...]] = dataclasses.field(default_factory=dict)
 
     def events(self, key: str, path: tuple[str | int, ...]) -> list[EventRef]:
-        try:
+        with self.document.at(path, f"{self.name}: "):
             named = [_event_ref(part) for part in key.split(",")]
-        except ValueError as error:
-            raise self.document.error(path, f"{self.name}: {error}") from None
         return [EventRef(name, ref.relation) for ref in named for name in self.groups.get(ref.name, (ref.name,))]
 
 
@@ -616,18 +614,9 @@ def _said_once(reading: _Reading, item: dict[str, Any], path: tuple[str | int, .
         because=item["because"] if kind is RowKind.TO else item[kind.value],
         source=item.get("source"),
         error=item.get("error"),
-        when=_when(reading, item, path),
+        when=condition_of(reading.document, path, item, reading.named, f"{reading.name}: "),
         line=reading.document.line(path),
     )
-
-
-def _when(reading: _Reading, item: dict[str, Any], path: tuple[str | int, ...]) -> Condition:
-    if "when" not in item:
-        return ALWAYS
-    try:
-        return parse_condition(str(item["when"]), reading.named)
-    except ValueError as error:
-        raise reading.document.error((*path, "when"), f"{reading.name}: {error}") from None
 
 
 def _no_mixed_relations(reading: _Reading, alphabet: tuple[EventRef, ...]) -> None:
