@@ -443,19 +443,6 @@ def _event_ref(text: str) -> EventRef:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Said:
-    """The rest of a row beside its state and its event; no ``target`` is the state itself."""
-
-    kind: RowKind
-    target: str | None
-    because: str
-    source: str | None
-    error: str | None
-    when: Condition
-    line: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class _Reading:
     """A machine that is being read: its document and path, its states, the named conditions and groups of events."""
 
@@ -465,7 +452,7 @@ class _Reading:
     named: Mapping[str, Condition]
     states: tuple[str, ...]
     groups: Mapping[str, tuple[str, ...]]
-    said: dict[tuple[str | int, ...], tuple[_Said, ...]] = dataclasses.field(default_factory=dict)
+    said: dict[tuple[str | int, ...], tuple[Row, ...]] = dataclasses.field(default_factory=dict)
 
     def events(self, key: str, path: tuple[str | int, ...]) -> list[EventRef]:
         with self.document.at(path, f"{self.name}: "):
@@ -577,26 +564,15 @@ def _rows(
     return rows
 
 
-def _row(reading: _Reading, state: str, event: EventRef, said: _Said, path: tuple[str | int, ...]) -> Row:
-    target = state if said.target is None else said.target
+def _row(reading: _Reading, state: str, event: EventRef, said: Row, path: tuple[str | int, ...]) -> Row:
+    target = said.target or state
     if target not in reading.states:
         raise reading.document.error(path, f"{reading.name}.{state}: {event} leads to {target!r}, which is no state")
-    return Row(
-        state=state,
-        event=event,
-        kind=said.kind,
-        target=target,
-        because=said.because,
-        source=said.source,
-        error=said.error,
-        when=said.when,
-        file=reading.document.name,
-        line=said.line,
-    )
+    return said._replace(state=state, event=event, target=target)
 
 
-def _said(reading: _Reading, cell: Any, path: tuple[str | int, ...]) -> tuple[_Said, ...]:
-    """Return the rows at ``path``, read once: several states and events often share a cell."""
+def _said(reading: _Reading, cell: Any, path: tuple[str | int, ...]) -> tuple[Row, ...]:
+    """The rows at ``path`` without state and event, read once: several of these often share a cell."""
     if path not in reading.said:
         listed = isinstance(cell, list)
         places = [(item, (*path, i)) for i, item in enumerate(cell)] if listed else [(cell, path)]
@@ -604,17 +580,20 @@ def _said(reading: _Reading, cell: Any, path: tuple[str | int, ...]) -> tuple[_S
     return reading.said[path]
 
 
-def _said_once(reading: _Reading, item: dict[str, Any], path: tuple[str | int, ...]) -> _Said:
+def _said_once(reading: _Reading, item: dict[str, Any], path: tuple[str | int, ...]) -> Row:
     kind = RowKind.TO
     if "to" not in item:
         kind = RowKind.IGNORE if "ignore" in item else RowKind.REFUSE if "refuse" in item else RowKind.TO
-    return _Said(
+    return Row(
+        state="",
+        event=EventRef(""),
         kind=kind,
-        target=item.get("to"),
+        target=item.get("to", ""),
         because=item["because"] if kind is RowKind.TO else item[kind.value],
         source=item.get("source"),
         error=item.get("error"),
         when=condition_of(reading.document, path, item, reading.named, f"{reading.name}: "),
+        file=reading.document.name,
         line=reading.document.line(path),
     )
 
