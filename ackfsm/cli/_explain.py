@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,21 +13,18 @@ from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._import import FORMAT, format_options, importing
 from ackfsm.cli._options import CONFIGURATION, Command, Option, format_of, set_options, tables_of
 from ackfsm.cli._output import (
-    console,
+    hand_out_texts,
     note,
     output_file,
     piped_width,
     print_file,
     print_json,
-    print_text,
     progress_line,
-    standard_output,
-    write_then_report,
-    written_lines,
+    show_text,
 )
 from ackfsm.cli._verify import configuration_of, faults_of, skew_of, typed_options
 from ackfsm.cli._witnesses import FORM
-from ackfsm.support.files import check_place, leads_out, write_files
+from ackfsm.support.files import check_place
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.text import meant, quoted, shown
@@ -226,33 +222,17 @@ def _hand_out(arguments: argparse.Namespace, form: _Form, told: _Told) -> None:
     """Write it to ``--output``, or print it; as JSON with ``--json``."""
     output = output_file(arguments)
 
-    def write() -> Sequence[Path]:
-        write_files({} if output is None else {output: told.written(form).encode()})
-        return () if output is None else (output,)
+    def document() -> Mapping[str, object]:
+        text = {} if form in {_Form.STEPS, _Form.JSON} else {"as": form.value, "text": told.written(form)}
+        return {**told.document(), **text}
 
-    def report(written: Sequence[Path]) -> None:
-        if arguments.json:
-            text = {} if form in {_Form.STEPS, _Form.JSON} else {"as": form.value, "text": told.written(form)}
-            print_json({**told.document(), **text, "written": list(map(str, written))})
-        elif not written:
-            _print(form, told)
-        elif not any(map(leads_out, written)):
-            print_text("".join(f"{line.plain}\n" for line in written_lines(written)))
+    def show() -> None:
+        if form is _Form.STEPS:
+            show_text(told.text, lambda: [told.screen()])
+        else:
+            print_file(told.written(form))
 
-    write_then_report(write, report)
-
-
-def _print(form: _Form, told: _Told) -> None:
-    if form is not _Form.STEPS:
-        print_file(told.written(form))
-        return
-    screen = console()
-    if not screen.is_terminal:
-        print_text(told.written(form))
-        return
-    renderable = told.screen()
-    with standard_output():
-        screen.print(renderable)
+    hand_out_texts(arguments, lambda: {} if output is None else {output: told.written(form)}, document, show)
 
 
 def _code(verdict: Verdict) -> int:
