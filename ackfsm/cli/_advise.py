@@ -6,26 +6,27 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from rich.console import Group
+from rich import console
 
 from ackfsm.checking.network import Bounds
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
 from ackfsm.cli._options import (
-    Commands,
-    add_configuration,
-    add_faults,
-    add_jobs,
+    CONFIGURATION,
+    JOBS,
+    Command,
+    Group,
+    Option,
     at_least,
-    command,
+    fault_options,
     faults_from,
     settings_of,
     tables_of,
 )
 from ackfsm.cli._output import emit, progress_bars, write_then_report, written_lines
 from ackfsm.cli._plot import check_plot, plot_files, plot_on_screen
-from ackfsm.cli._workload import add_workload, workload_of
+from ackfsm.cli._workload import WORKLOAD, workload_of
 from ackfsm.support.files import write_files
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
@@ -38,52 +39,6 @@ _MOST_STATES, _MANY_STATES = 4_000_000, 1_000_000
 
 _MOST_CONSUMERS = 2
 """Consumers of a search: two show what competing ones do to each other."""
-
-
-def add_advise(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "advise",
-        _advise,
-        words=(
-            "tell which configurations give what is needed, at which cost, and why cheaper ones do not",
-            "ackfsm advise --profile artemis --need no-loss,no-unflagged-duplicate,order --rtt 2ms --rate 20000",
-        ),
-        extra="explore",
-    )
-    parser.add_argument(
-        "--need",
-        metavar="N,...",
-        action="append",
-        default=[],
-        dest="needs",
-        help="no- and an anomaly (no-loss), a guarantee (at-least-once, atomic), or order; may be repeated",
-    )
-    add_configuration(parser)
-    add_workload(parser)
-    proof = parser.add_argument_group("the proof")
-    add_faults(proof, most=None)
-    proof.add_argument("--messages", metavar="N", type=at_least(1), default=2, help="how many messages (default: 2)")
-    proof.add_argument(
-        "--max-states",
-        metavar="N",
-        type=at_least(1),
-        help="a search that meets more decides nothing (default: 4,000,000, and 1,000,000 with --front)",
-    )
-    parser.add_argument(
-        "--most", metavar="N", type=at_least(1), default=3, help="how many configurations to tell (default: 3)"
-    )
-    parser.add_argument(
-        "--front",
-        action="store_true",
-        help="instead: the configurations of which none other gives more of the needs, faster or sooner",
-    )
-    parser.add_argument(
-        "--plot",
-        metavar="FILE",
-        help="with --front: draw it, as .svg or .png, or - for characters on the screen",
-    )
-    add_jobs(parser, "how many processors take part (default: all)")
 
 
 def _advise(arguments: argparse.Namespace) -> int:
@@ -133,7 +88,7 @@ def _front(arguments: argparse.Namespace, specification: Specification) -> int:
     def report(written: Sequence[Path]) -> None:
         document = {**front_json(found), "written": [str(path) for path in written]}
         plot = plot_on_screen(arguments, lambda: curves_of_front(found))
-        emit(arguments, document, lambda: Group(front_screen(found), *plot, *written_lines(written)))
+        emit(arguments, document, lambda: console.Group(front_screen(found), *plot, *written_lines(written)))
 
     write_then_report(write, report)
     return AS_PROMISED
@@ -163,3 +118,38 @@ def _request(arguments: argparse.Namespace, specification: Specification) -> Req
         most=arguments.most,
         max_states=arguments.max_states or (_MANY_STATES if arguments.front else _MOST_STATES),
     )
+
+
+COMMAND: Final = Command(
+    "advise",
+    _advise,
+    "tell which configurations give what is needed, at which cost, and why cheaper ones do not",
+    "ackfsm advise --profile artemis --need no-loss,no-unflagged-duplicate,order --rtt 2ms --rate 20000",
+    "explore",
+    (
+        Option(
+            "--need N,...",
+            "no- and an anomaly (no-loss), a guarantee (at-least-once, atomic), or order; may be repeated",
+            dest="needs",
+            repeated=True,
+        ),
+        *CONFIGURATION,
+        *WORKLOAD,
+        Group(
+            "the proof",
+            (
+                *fault_options(most=None),
+                Option("--messages N", "how many messages (default: 2)", at_least(1), 2),
+                Option(
+                    "--max-states N",
+                    "a search that meets more decides nothing (default: 4,000,000, and 1,000,000 with --front)",
+                    at_least(1),
+                ),
+            ),
+        ),
+        Option("--most N", "how many configurations to tell (default: 3)", at_least(1), 3),
+        Option("--front", "instead: the configurations of which none other gives more of the needs, faster or sooner"),
+        Option("--plot FILE", "with --front: draw it, as .svg or .png, or - for characters on the screen"),
+        JOBS,
+    ),
+)

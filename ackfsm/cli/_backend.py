@@ -7,8 +7,9 @@ import contextlib
 import functools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from ackfsm.cli._options import Option
 from ackfsm.cli._output import note
 from ackfsm.terms import InputError
 
@@ -18,33 +19,28 @@ if TYPE_CHECKING:
     from ackfsm.checking import explore
 
 
-def add_backend(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--engine", choices=["local", "spark"], default="local", help="this machine alone, or Spark")
-    _add_master(parser)
+MASTER: Final = Option("--master URL", "Spark's master, or sc://HOST for Spark Connect (default: local[*])")
+BACKEND: Final = (
+    Option("--engine", "this machine alone, or Spark", default="local", choices=["local", "spark"], action="store"),
+    MASTER,
+)
+"""What :func:`spark_session` reads."""
 
 
-def _add_master(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument(
-        "--master", metavar="URL", help="Spark's master, or sc://HOST for Spark Connect (default: local[*])"
-    )
-
-
-def add_search(parser: argparse.ArgumentParser) -> None:
-    """As :func:`add_backend`, for a search, which has one more engine."""
+def search_options() -> tuple[Option, ...]:
+    """What :func:`search_of` reads: as :data:`BACKEND`, for a search, which has one more engine."""
     from ackfsm.checking import explore
 
-    parser.add_argument(
-        "--engine",
-        choices=list(explore.SearchEngine),
-        help="state by state (local), sets of states at once (symbolic), or Spark (default: local as long as there are "
-        "few states, then symbolic)",
-    )
-    _add_master(parser)
-    parser.add_argument(
-        "--checkpoint",
-        metavar="DIR",
-        type=Path,
-        help="with Spark: keep each level here, and go on after an interruption",
+    return (
+        Option(
+            "--engine",
+            "state by state (local), sets of states at once (symbolic), or Spark (default: local as long as there are "
+            "few states, then symbolic)",
+            choices=list(explore.SearchEngine),
+            action="store",
+        ),
+        MASTER,
+        Option("--checkpoint DIR", "with Spark: keep each level here, and go on after an interruption", Path),
     )
 
 
@@ -68,7 +64,7 @@ def spark_session(arguments: argparse.Namespace) -> Iterator[SparkSession | None
 
 @contextlib.contextmanager
 def search_of(arguments: argparse.Namespace) -> Iterator[explore.SearchFunction | None]:
-    """The search that the options of :func:`add_search` ask for; ``None`` for one state by state in this process."""
+    """The search that :func:`search_options` ask for; ``None`` for one state by state in this process."""
     _check_options(arguments)
     with spark_session(arguments) as session:
         if session is None:

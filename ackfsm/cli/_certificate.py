@@ -4,37 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from ackfsm import tables
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, command
+from ackfsm.cli._options import Command, Option
 from ackfsm.cli._output import emit, print_file, progress_bars
 from ackfsm.tables import is_profile_file
 from ackfsm.terms import InputError
 from ackfsm.text import shown
-
-
-def add_certificate(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "certificate",
-        _certificate,
-        words=(
-            "check again, without the search, what `check --messages any --certificate FILE` has proved",
-            "ackfsm certificate verify jms.certificate",
-        ),
-        extra="all",
-    )
-    parser.add_argument(
-        "action",
-        metavar="ACTION",
-        choices=["verify", "network"],
-        help="verify: tell whether all that it says is so; network: print the network that it is about, as JSON",
-    )
-    parser.add_argument("path", metavar="FILE", type=Path, help="the certificate")
-    parser.add_argument(
-        "--profile", metavar="P", help="the YAML file of the profile, if it was made with one that does not ship"
-    )
 
 
 def _certificate(arguments: argparse.Namespace) -> int:
@@ -59,3 +37,22 @@ def _certificate(arguments: argparse.Namespace) -> int:
         lambda: certificate_screen(found, specification, str(arguments.path)),
     )
     return result_code(violated=bool(found.refuted), undetermined=not found.verified)
+
+
+COMMAND: Final = Command(
+    "certificate",
+    _certificate,
+    "check again, without the search, what `check --messages any --certificate FILE` has proved",
+    "ackfsm certificate verify jms.certificate",
+    "all",
+    (
+        Option(
+            "ACTION",
+            "verify: tell whether all that it says is so; network: print the network that it is about, as JSON",
+            dest="action",
+            choices=["verify", "network"],
+        ),
+        Option("FILE", "the certificate", Path, dest="path"),
+        Option("--profile P", "the YAML file of the profile, if it was made with one that does not ship"),
+    ),
+)

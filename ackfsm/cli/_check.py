@@ -9,22 +9,22 @@ from typing import Final
 
 from ackfsm.checking import explore
 from ackfsm.checking.explore import Answer, SmallBound, Witness
-from ackfsm.cli._backend import add_search, search_of
+from ackfsm.cli._backend import search_of, search_options
 from ackfsm.cli._check_any import check_any
 from ackfsm.cli._exit_codes import result_code
 from ackfsm.cli._options import (
-    Commands,
-    add_bounds,
-    add_configuration,
-    add_jobs,
+    CONFIGURATION,
+    JOBS,
+    Command,
+    Option,
     at_least,
-    command,
+    bound_options,
     names_in,
     query_from,
     size,
 )
 from ackfsm.cli._output import emit, progress_line
-from ackfsm.cli._witnesses import Form, add_form, form_of, show
+from ackfsm.cli._witnesses import FORM, Form, form_of, show
 from ackfsm.tables import Specification
 from ackfsm.terms import InputError
 
@@ -32,66 +32,35 @@ _NONE: Final = "none"
 """The value of ``--reduce`` that reduces nothing."""
 
 
-def add_check(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "check",
-        _check,
-        words=(
-            "explore everything that a configuration can do when something fails",
-            "ackfsm check --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash",
-            "ackfsm check --engine symbolic --messages 3",
+def exploration_options(*, any_messages: bool = False) -> tuple[Option, ...]:
+    """What a search explores, and how; with ``any_messages`` their number may be any."""
+    return (
+        *bound_options(any_messages=any_messages),
+        *search_options(),
+        Option("--max-states N", "stop, undetermined, after so many states", at_least(1, or_any=True)),
+        Option("--max-memory M", "stop, undetermined, before the states take more: 512MiB, 8GiB", size),
+        Option(
+            "--reduce R",
+            f"{', '.join(explore.Reduction)}: the same verdicts from fewer states, witnesses perhaps longer; "
+            f"{_NONE}: also take the steps that are otherwise only counted, as other orders of the same events lead "
+            "there",
+            dest="reductions",
+            repeated=True,
+            choices=[_NONE, *(reduction.value for reduction in explore.Reduction)],
         ),
-        extra="explore",
+        Option(
+            "--only A,...",
+            "look for these anomalies alone, which takes fewer states; may be repeated",
+            action="append",
+        ),
+        JOBS,
+        Option("--progress", "tell also what happens in the end, or what may go on for ever instead"),
+        Option(
+            "--forever E",
+            "--progress where this fault or action may happen without end, for example listener_exception",
+            repeated=True,
+        ),
     )
-    add_exploration(parser, any_messages=True)
-    parser.add_argument(
-        "--certificate",
-        metavar="FILE",
-        type=Path,
-        help="with --messages any: write what was proved, so that `ackfsm certificate verify FILE` can check it",
-    )
-
-
-def add_exploration(parser: argparse.ArgumentParser, *, any_messages: bool = False) -> None:
-    """Add the options of a search and its screen; with ``any_messages`` their number may be any."""
-    add_configuration(parser)
-    add_bounds(parser, any_messages=any_messages)
-    add_search(parser)
-    parser.add_argument(
-        "--max-states", metavar="N", type=at_least(1, or_any=True), help="stop, undetermined, after so many states"
-    )
-    parser.add_argument(
-        "--max-memory", metavar="M", type=size, help="stop, undetermined, before the states take more: 512MiB, 8GiB"
-    )
-    parser.add_argument(
-        "--reduce",
-        metavar="R",
-        dest="reductions",
-        action="append",
-        default=[],
-        choices=[_NONE, *(reduction.value for reduction in explore.Reduction)],
-        help=f"{', '.join(explore.Reduction)}: the same verdicts from fewer states, witnesses perhaps longer; "
-        f"{_NONE}: also take the steps that are otherwise only counted, as other orders of the same events lead there",
-    )
-    parser.add_argument(
-        "--only",
-        metavar="A,...",
-        action="append",
-        help="look for these anomalies alone, which takes fewer states; may be repeated",
-    )
-    add_jobs(parser, "how many processors take part (default: all)")
-    parser.add_argument(
-        "--progress", action="store_true", help="tell also what happens in the end, or what may go on for ever instead"
-    )
-    parser.add_argument(
-        "--forever",
-        metavar="E",
-        action="append",
-        default=[],
-        help="--progress where this fault or action may happen without end, for example listener_exception",
-    )
-    add_form(parser)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -213,3 +182,22 @@ def _run_check(arguments: argparse.Namespace) -> tuple[Specification, Answer, tu
             forever=arguments.forever if arguments.progress or arguments.forever else None,
         )
     return specification, answer, answer.witnesses()
+
+
+COMMAND: Final = Command(
+    "check",
+    _check,
+    "explore everything that a configuration can do when something fails",
+    "ackfsm check --set ack_mode=PRE_ACKNOWLEDGE --fault broker_crash\n  ackfsm check --engine symbolic --messages 3",
+    "explore",
+    (
+        *CONFIGURATION,
+        *exploration_options(any_messages=True),
+        *FORM,
+        Option(
+            "--certificate FILE",
+            "with --messages any: write what was proved, so that `ackfsm certificate verify FILE` can check it",
+            Path,
+        ),
+    ),
+)

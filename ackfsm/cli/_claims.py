@@ -5,47 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import Final
 
 from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, add_jobs, add_page_form, at_least, command
+from ackfsm.cli._options import JOBS, MARKDOWN, Command, Option, at_least
 from ackfsm.cli._output import emit, hand_out, progress_bars
 from ackfsm.support.files import make_folder
 from ackfsm.terms import InputError
-
-
-def add_claims(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "claims",
-        _claims,
-        words=(
-            "prove or refute every sentence of the vendors' documents on the tables, with evidence",
-            "ackfsm claims --id C31 --id C32",
-        ),
-        extra="explore",
-    )
-    parser.add_argument("--id", metavar="C", action="append", default=[], dest="ids", help="one claim; may be repeated")
-    add_jobs(parser, "how many processors take part (default: all)")
-    parser.add_argument(
-        "--max-states", metavar="N", type=at_least(1), help="a search gives up, undetermined, after so many"
-    )
-    parser.add_argument(
-        "--messages",
-        choices=["any"],
-        help="what never happens is proved for any number of messages and faults, or the claim is unknown",
-    )
-    parser.add_argument(
-        "--certificates",
-        metavar="DIR",
-        type=Path,
-        help="with --messages any: write the proofs there, so that `ackfsm certificate verify FILE` can check each",
-    )
-    parser.add_argument(
-        "--seeds", action="store_true", help="prove nothing: list every sentence of the documents with what carries it"
-    )
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write that list there (default: print)")
-    add_page_form(parser)
 
 
 def _claims(arguments: argparse.Namespace) -> int:
@@ -94,3 +61,31 @@ def _seeds(arguments: argparse.Namespace) -> int:
     page = seeds_page(seeds)
     hand_out(arguments, page, seeds_json(seeds), None if arguments.form else lambda: page_screen(page))
     return AS_PROMISED
+
+
+COMMAND: Final = Command(
+    "claims",
+    _claims,
+    "prove or refute every sentence of the vendors' documents on the tables, with evidence",
+    "ackfsm claims --id C31 --id C32",
+    "explore",
+    (
+        Option("--id C", "one claim; may be repeated", dest="ids", repeated=True),
+        JOBS,
+        Option("--max-states N", "a search gives up, undetermined, after so many", at_least(1)),
+        Option(
+            "--messages",
+            "what never happens is proved for any number of messages and faults, or the claim is unknown",
+            choices=["any"],
+            action="store",
+        ),
+        Option(
+            "--certificates DIR",
+            "with --messages any: write the proofs there, so that `ackfsm certificate verify FILE` can check each",
+            Path,
+        ),
+        Option("--seeds", "prove nothing: list every sentence of the documents with what carries it"),
+        Option("--output FILE", "write that list there (default: print)", Path),
+        MARKDOWN,
+    ),
+)

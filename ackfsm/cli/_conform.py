@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, at_least, command
+from ackfsm.cli._options import Command, Option, at_least
 from ackfsm.cli._output import emit, note, progress_bars
 from ackfsm.terms import AckMode, Fault, InputError, Verdict
 from ackfsm.text import meant, quoted
@@ -21,71 +21,6 @@ _NONE: Final = "none"
 _MOST_SECONDS: Final = 3_600.0
 
 
-def add_conform(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "conform",
-        _conform,
-        words=(
-            "drive a broker through every mode that it claims under every fault that it can take, and judge it",
-            "ackfsm conform --runs 20 -- python my_adapter.py",
-        ),
-        extra="all",
-    )
-    parser.add_argument(
-        "argv",
-        metavar="COMMAND",
-        nargs="+",
-        help="what drives the broker, after --: it answers requests, a line of JSON each (docs/conform.md)",
-    )
-    add_programs(parser, runs=10)
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=seconds,
-        default=10.0,
-        help="how long COMMAND may take for an answer (default: 10)",
-    )
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        type=Path,
-        default=Path("conform-failures"),
-        help="where the histories of violations are kept (default: conform-failures)",
-    )
-
-
-def add_programs(parser: argparse.ArgumentParser, *, runs: int, also: str = "") -> None:
-    """Add how many programs of what size are drawn, and for which modes and faults (``also``: what else strikes)."""
-    parser.add_argument(
-        "--runs",
-        metavar="N",
-        type=at_least(1),
-        default=runs,
-        help="programs for each mode and fault (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--messages", metavar="N", type=at_least(1), default=6, help="messages that a program sends (default: 6)"
-    )
-    parser.add_argument("--seed", metavar="N", type=at_least(0), default=0, help="of the programs (default: 0)")
-    parser.add_argument(
-        "--wait",
-        metavar="SECONDS",
-        type=seconds,
-        default=0.2,
-        help="how long a receive waits for a message (default: 0.2)",
-    )
-    parser.add_argument(
-        "--ack-mode", metavar="M", action="append", help="only this acknowledgement mode; may be repeated"
-    )
-    parser.add_argument(
-        "--fault",
-        metavar="F",
-        action="append",
-        help=f"only this fault{also}, or {_NONE} for no fault; may be repeated",
-    )
-
-
 def seconds(text: str) -> float:
     """Return the number of seconds that an option says."""
     try:
@@ -95,6 +30,18 @@ def seconds(text: str) -> float:
     if not 0 < value <= _MOST_SECONDS:
         raise argparse.ArgumentTypeError(f"{quoted(text)} is not a number of seconds, at most {_MOST_SECONDS:g}")
     return value
+
+
+def program_options(*, runs: int, also: str = "") -> tuple[Option, ...]:
+    """How many programs of what size are drawn, and for which modes and faults (``also``: what else strikes)."""
+    return (
+        Option("--runs N", "programs for each mode and fault (default: %(default)s)", at_least(1), runs),
+        Option("--messages N", "messages that a program sends (default: 6)", at_least(1), 6),
+        Option("--seed N", "of the programs (default: 0)", at_least(0), 0),
+        Option("--wait SECONDS", "how long a receive waits for a message (default: 0.2)", seconds, 0.2),
+        Option("--ack-mode M", "only this acknowledgement mode; may be repeated", action="append"),
+        Option("--fault F", f"only this fault{also}, or {_NONE} for no fault; may be repeated", action="append"),
+    )
 
 
 _Word = TypeVar("_Word", bound=StrEnum)
@@ -161,3 +108,28 @@ def _code(report: Report) -> int:
     if report.stopped is not None:
         note(f"ackfsm conform: {report.stopped}")
     return result_code(violated=invalid, undetermined=report.verdict is Verdict.UNKNOWN)
+
+
+COMMAND: Final = Command(
+    "conform",
+    _conform,
+    "drive a broker through every mode that it claims under every fault that it can take, and judge it",
+    "ackfsm conform --runs 20 -- python my_adapter.py",
+    "all",
+    (
+        Option(
+            "COMMAND",
+            "what drives the broker, after --: it answers requests, a line of JSON each (docs/conform.md)",
+            dest="argv",
+            nargs="+",
+        ),
+        *program_options(runs=10),
+        Option("--timeout SECONDS", "how long COMMAND may take for an answer (default: 10)", seconds, 10.0),
+        Option(
+            "--output DIR",
+            "where the histories of violations are kept (default: conform-failures)",
+            Path,
+            Path("conform-failures"),
+        ),
+    ),
+)

@@ -5,37 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import Commands, add_configuration, add_output_form, command, format_of, settings_of, tables_of
+from ackfsm.cli._options import CONFIGURATION, Command, Option, format_of, settings_of, tables_of
 from ackfsm.cli._output import emit, emit_folder, output_file, print_file, print_json, progress_line
 from ackfsm.support.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
     from ackfsm.showing import draw
-
-
-def add_draw(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "draw",
-        _draw,
-        words=(
-            "draw a machine, a property, or (without a name) the whole system",
-            "ackfsm draw delivery --output delivery.svg",
-        ),
-        extra="draw",
-    )
-    add_configuration(parser)
-    parser.add_argument(
-        "machine", metavar="MACHINE", nargs="?", help="a machine or an anomaly (default: the whole system)"
-    )
-    forms = "dot, svg, png, mermaid, plantuml, table (Markdown)"
-    add_output_form(parser, f"{forms} (default: what --output ends with, else the table as a screen)")
-    parser.add_argument("--output", metavar="PATH", type=Path, help="write there, a folder with --all (default: print)")
-    parser.add_argument("--all", action="store_true", help="write every drawing and table into the folder --output")
 
 
 def _draw(arguments: argparse.Namespace) -> int:
@@ -87,3 +66,24 @@ def _write_or_print(arguments: argparse.Namespace, form: draw.Format, drawing: s
         print_json({"machine": arguments.machine, "format": form, "drawing": text, **there})
     elif arguments.output is None:
         print_file(drawing)
+
+
+COMMAND: Final = Command(
+    "draw",
+    _draw,
+    "draw a machine, a property, or (without a name) the whole system",
+    "ackfsm draw delivery --output delivery.svg",
+    "draw",
+    (
+        *CONFIGURATION,
+        Option("MACHINE", "a machine or an anomaly (default: the whole system)", dest="machine", nargs="?"),
+        Option(
+            "--as FORM",
+            "dot, svg, png, mermaid, plantuml, table (Markdown) (default: what --output ends with, else the table as a "
+            "screen)",
+            dest="form",
+        ),
+        Option("--output PATH", "write there, a folder with --all (default: print)", Path),
+        Option("--all", "write every drawing and table into the folder --output"),
+    ),
+)

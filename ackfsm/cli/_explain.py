@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import StrEnum
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ackfsm.cli._check import add_exploration, explain_witnesses
+from ackfsm.cli._check import explain_witnesses, exploration_options
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._import import add_format, format_options, importing
-from ackfsm.cli._options import Commands, command, format_of, set_options, tables_of
+from ackfsm.cli._import import FORMAT, format_options, importing
+from ackfsm.cli._options import CONFIGURATION, Command, Option, format_of, set_options, tables_of
 from ackfsm.cli._output import (
-    console,
+    hand_out_texts,
     note,
     output_file,
     piped_width,
     print_file,
     print_json,
-    print_text,
     progress_line,
-    standard_output,
-    write_then_report,
-    written_lines,
+    show_text,
 )
 from ackfsm.cli._verify import configuration_of, faults_of, skew_of, typed_options
-from ackfsm.support.files import check_place, leads_out, write_files
+from ackfsm.cli._witnesses import FORM
+from ackfsm.support.files import check_place
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError, Verdict
 from ackfsm.text import meant, quoted, shown
@@ -59,109 +56,19 @@ _ENDINGS: Final[Mapping[str, _Form]] = MappingProxyType(
     }
 )
 
-_OF_A_CHECK: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "faults": "--fault",
-        "max_faults": "--max-faults",
-        "actions": "--action",
-        "without": "--without",
-        "strikes_while": "--while",
-        "messages": "--messages",
-        "consumers": "--consumers",
-        "one_session": "--one-session",
-        "subscriptions": "--subscriptions",
-        "non_durable": "--non-durable",
-        "engine": "--engine",
-        "master": "--master",
-        "checkpoint": "--checkpoint",
-        "max_states": "--max-states",
-        "max_memory": "--max-memory",
-        "reductions": "--reduce",
-        "jobs": "--jobs",
-        "progress": "--progress",
-        "forever": "--forever",
-    }
-)
-"""The options that say what is explored, which a history has none of."""
-
-_OF_A_HISTORY: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "message": "--message",
-        "at": "--at",
-        "unrecorded": "--faults",
-        "skew": "--skew",
-        "foreign": "--format",
-        "mapping": "--mapping",
-    }
-)
-
-
-_EXAMPLES: Final = (
-    "ackfsm explain last-night.jsonl.gz --message m2",
-    "ackfsm explain --fault consumer_crash --anomaly duplicate",
-)
-
-
-def add_explain(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "explain",
-        _explain,
-        words=(
-            "show the life of a message of a history, or the shortest ways to anomalies",
-            "\n  ".join(_EXAMPLES),
-        ),
-        extra="explore",
-    )
-    parser.add_argument(
-        "history",
-        metavar="HISTORY",
-        nargs="?",
-        help="a recorded history, as verify reads it; without one, the witnesses of a check are shown",
-    )
-    parser.add_argument("--message", metavar="M", help="of HISTORY: the life of the message with this id")
-    parser.add_argument(
-        "--at",
-        metavar="TIME",
-        help="of HISTORY: what was open at this time, and what happened around it: 10:05:00, 2026-03-01 10:05:00 (UTC),"
-        " or 12.5s, where the clock has no date",
-    )
-    parser.add_argument(
-        "--faults",
-        metavar="recorded|any|FAULT,...",
-        dest="unrecorded",
-        default="recorded",
-        help="of HISTORY: what may have failed, as verify has it (default: recorded)",
-    )
-    parser.add_argument(
-        "--skew",
-        metavar="DURATION",
-        default="estimate",
-        help="of HISTORY: by how much clocks may differ, as verify has it (default: estimate)",
-    )
-    add_format(parser)
-    add_exploration(parser)
-    parser.set_defaults(defaults={dest: parser.get_default(dest) for dest in (*_OF_A_CHECK, *_OF_A_HISTORY)})
-
 
 def _explain(arguments: argparse.Namespace) -> int:
     if arguments.history is None:
-        for option in _given(arguments, _OF_A_HISTORY):
+        for option in (each.name for each in _OF_A_HISTORY if each.is_given(arguments)):
             raise InputError(
                 f"{option} is about a history; name its file: ackfsm explain last-night.jsonl.gz {option} ..."
             )
         return explain_witnesses(arguments)
-    for option in _given(arguments, _OF_A_CHECK):
+    for option in (each.name for each in _OF_A_CHECK if each.is_given(arguments)):
         raise InputError(
             f"{option} is about what is explored, and {shown(arguments.history)} is a history; leave one out"
         )
     return _explain_history(arguments)
-
-
-def _given(arguments: argparse.Namespace, options: Mapping[str, str]) -> Iterator[str]:
-    for dest, option in options.items():
-        if getattr(arguments, dest) != arguments.defaults[dest]:
-            yield option
 
 
 def _explain_history(arguments: argparse.Namespace) -> int:
@@ -315,34 +222,63 @@ def _hand_out(arguments: argparse.Namespace, form: _Form, told: _Told) -> None:
     """Write it to ``--output``, or print it; as JSON with ``--json``."""
     output = output_file(arguments)
 
-    def write() -> Sequence[Path]:
-        write_files({} if output is None else {output: told.written(form).encode()})
-        return () if output is None else (output,)
+    def document() -> Mapping[str, object]:
+        text = {} if form in {_Form.STEPS, _Form.JSON} else {"as": form.value, "text": told.written(form)}
+        return {**told.document(), **text}
 
-    def report(written: Sequence[Path]) -> None:
-        if arguments.json:
-            text = {} if form in {_Form.STEPS, _Form.JSON} else {"as": form.value, "text": told.written(form)}
-            print_json({**told.document(), **text, "written": list(map(str, written))})
-        elif not written:
-            _print(form, told)
-        elif not any(map(leads_out, written)):
-            print_text("".join(f"{line.plain}\n" for line in written_lines(written)))
+    def show() -> None:
+        if form is _Form.STEPS:
+            show_text(told.text, lambda: [told.screen()])
+        else:
+            print_file(told.written(form))
 
-    write_then_report(write, report)
-
-
-def _print(form: _Form, told: _Told) -> None:
-    if form is not _Form.STEPS:
-        print_file(told.written(form))
-        return
-    screen = console()
-    if not screen.is_terminal:
-        print_text(told.written(form))
-        return
-    renderable = told.screen()
-    with standard_output():
-        screen.print(renderable)
+    hand_out_texts(arguments, lambda: {} if output is None else {output: told.written(form)}, document, show)
 
 
 def _code(verdict: Verdict) -> int:
     return result_code(violated=verdict is Verdict.INVALID, undetermined=verdict is Verdict.UNKNOWN)
+
+
+_OF_A_CHECK: Final = exploration_options()
+"""The options that say what is explored, which a history has none of."""
+
+_OF_A_HISTORY: Final = (
+    Option("--message M", "of HISTORY: the life of the message with this id"),
+    Option(
+        "--at TIME",
+        "of HISTORY: what was open at this time, and what happened around it: 10:05:00, 2026-03-01 10:05:00 (UTC), or"
+        " 12.5s, where the clock has no date",
+    ),
+    Option(
+        "--faults recorded|any|FAULT,...",
+        "of HISTORY: what may have failed, as verify has it (default: recorded)",
+        default="recorded",
+        dest="unrecorded",
+    ),
+    Option(
+        "--skew DURATION",
+        "of HISTORY: by how much clocks may differ, as verify has it (default: estimate)",
+        default="estimate",
+    ),
+    *FORMAT,
+)
+
+COMMAND: Final = Command(
+    "explain",
+    _explain,
+    "show the life of a message of a history, or the shortest ways to anomalies",
+    "ackfsm explain last-night.jsonl.gz --message m2\n  ackfsm explain --fault consumer_crash --anomaly duplicate",
+    "explore",
+    (
+        Option(
+            "HISTORY",
+            "a recorded history, as verify reads it; without one, the witnesses of a check are shown",
+            dest="history",
+            nargs="?",
+        ),
+        *_OF_A_HISTORY,
+        *CONFIGURATION,
+        *_OF_A_CHECK,
+        *FORM,
+    ),
+)

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from ackfsm.checking import export
 from ackfsm.checking.export import Format
 from ackfsm.checking.network import compose
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import Commands, add_bounds, add_configuration, add_output_form, command, format_of, query_from
+from ackfsm.cli._options import CONFIGURATION, Command, Option, bound_options, format_of, query_from
 from ackfsm.cli._output import output_file, print_file, print_json, progress_line
 from ackfsm.support.files import check_place, write_files
 from ackfsm.terms import InputError
 
 _ENDINGS = {".pml": Format.PROMELA, ".tla": Format.TLA, ".json": Format.JSON, ".scxml": Format.SCXML}
-
-
-def add_export(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "export",
-        _export,
-        words=(
-            "write the system that check explores as a model for another tool",
-            "ackfsm export --profile artemis --as promela --output artemis.pml",
-        ),
-        extra="explore",
-    )
-    add_configuration(parser)
-    add_bounds(parser)
-    forms = ", ".join(Format)
-    add_output_form(parser, f"{forms} (default: what --output ends with, else promela)")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write there, TLA+ with its .cfg (default: print)")
 
 
 def _export(arguments: argparse.Namespace) -> int:
@@ -55,3 +38,18 @@ def _export(arguments: argparse.Namespace) -> int:
     elif output is None:
         print_file(first[1])
     return AS_PROMISED
+
+
+COMMAND: Final = Command(
+    "export",
+    _export,
+    "write the system that check explores as a model for another tool",
+    "ackfsm export --profile artemis --as promela --output artemis.pml",
+    "explore",
+    (
+        *CONFIGURATION,
+        *bound_options(),
+        Option("--as FORM", f"{', '.join(Format)} (default: what --output ends with, else promela)", dest="form"),
+        Option("--output FILE", "write there, TLA+ with its .cfg (default: print)", Path),
+    ),
+)

@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import functools
+from typing import Final
 
 from ackfsm.cli._exit_codes import AS_PROMISED
 from ackfsm.cli._groups import overview, overview_json, summaries
-from ackfsm.cli._options import Commands, Parser, command
+from ackfsm.cli._options import Command, Option, Parser
 from ackfsm.cli._output import console, print_json, print_text
 from ackfsm.terms import InputError
 from ackfsm.text import meant, quoted
 
 
-def add_help(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "help",
-        functools.partial(_help, commands),
-        words=("tell what there is, or what a command takes", "ackfsm help verify"),
-        extra="all",
-    )
-    parser.add_argument("about", metavar="COMMAND", nargs="?", help="a command (default: all of them, in a line each)")
-
-
-def _help(commands: Commands, arguments: argparse.Namespace) -> int:
-    name, said = arguments.about, summaries(commands)
+def _help(arguments: argparse.Namespace) -> int:
+    name, commands = arguments.about, arguments.commands
+    said = summaries(commands)
     if name is None:
         if arguments.json:
             print_json(overview_json(commands))
@@ -43,3 +33,13 @@ def _help(commands: Commands, arguments: argparse.Namespace) -> int:
     else:
         print_text(told.format_help())
     return AS_PROMISED
+
+
+COMMAND: Final = Command(
+    "help",
+    _help,
+    "tell what there is, or what a command takes",
+    "ackfsm help verify",
+    "all",
+    (Option("COMMAND", "a command (default: all of them, in a line each)", dest="about", nargs="?"),),
+)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, add_configuration, add_jobs, command, settings_of, tables_of
+from ackfsm.cli._options import CONFIGURATION, Command, Option, at_least, settings_of, tables_of
 from ackfsm.cli._output import emit, hand_out, is_standard_output, progress_line
 from ackfsm.history.importing import FORMATS, Importer, Options, format_named
 from ackfsm.support.files import check_place
@@ -25,58 +25,8 @@ if TYPE_CHECKING:
 _FOREIGN_STANDARD_INPUT: Final = "-"
 
 
-def add_import(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "import",
-        _import,
-        words=(
-            "make a history of somebody else's log, trace or table",
-            "ackfsm import --guess orders.csv --output mapping.yaml\n"
-            "  ackfsm import table --mapping mapping.yaml orders.csv -o orders.parquet\n\nformats:\n"
-            + "\n".join(f"  {each.name:{max(map(len, FORMATS))}}  {each.description}" for each in FORMATS.values()),
-        ),
-        extra="verify",
-    )
-    add_configuration(parser)
-    read = (
-        parser.add_argument("format", metavar="FORMAT", help="what is read; see formats below"),
-        parser.add_argument(
-            "inputs",
-            metavar="INPUT",
-            nargs="+",
-            help="files, which together are one history; may be gzipped; - is standard input",
-        ),
-    )
-    parser.add_argument(
-        "--mapping", metavar="FILE", type=Path, help="YAML that says what each column means (docs/importing.md)"
-    )
-    parser.add_argument(
-        "--guess",
-        metavar="FILE",
-        type=Path,
-        action=_Alone,
-        instead=read,
-        help="propose a mapping for this file, from its first thousand rows; exit code 3 if something was not found",
-    )
-    add_jobs(parser, "how many processors take part where inputs are large (default: all)")
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        type=Path,
-        help="where the history goes: .parquet, .jsonl or .jsonl.gz; with --guess the mapping (default: print it)",
-    )
-
-
 class _Alone(argparse.Action):
-    """An option that is given ``instead`` of arguments, which are needed otherwise."""
-
-    def __init__(
-        self, option_strings: Sequence[str], dest: str, *, instead: Sequence[argparse.Action], **how: Any
-    ) -> None:
-        super().__init__(option_strings, dest, **how)
-        self._instead = instead
+    """An option that is given instead of the arguments, which are needed otherwise."""
 
     def __call__(
         self,
@@ -85,9 +35,9 @@ class _Alone(argparse.Action):
         values: object,
         option_string: str | None = None,
     ) -> None:
-        del parser, option_string
+        del option_string
         setattr(namespace, self.dest, values)
-        for each in self._instead:
+        for each in parser._actions:  # noqa: SLF001 - argparse has no public way
             each.required = False
 
 
@@ -159,15 +109,15 @@ def _header(
     return header
 
 
-def add_format(parser: argparse.ArgumentParser) -> None:
-    """The options of a command that can read other formats than histories."""
-    parser.add_argument(
-        "--format",
-        metavar="FORMAT",
+FORMAT: Final = (
+    Option(
+        "--format FORMAT",
+        f"what HISTORY is instead of a history, as ackfsm import has it: {', '.join(FORMATS)}",
         dest="foreign",
-        help=f"what HISTORY is instead of a history, as ackfsm import has it: {', '.join(FORMATS)}",
-    )
-    parser.add_argument("--mapping", metavar="FILE", type=Path, help="with --format table: what each column means")
+    ),
+    Option("--mapping FILE", "with --format table: what each column means", Path),
+)
+"""The options of a command that can read other formats than histories."""
 
 
 def format_options(arguments: argparse.Namespace) -> list[str]:
@@ -200,3 +150,41 @@ def importing(arguments: argparse.Namespace) -> Iterator[Callable[[str], str]]:
             return str(output)
 
         yield imported
+
+
+_EXAMPLES: Final = (
+    "ackfsm import --guess orders.csv --output mapping.yaml\n"
+    "  ackfsm import table --mapping mapping.yaml orders.csv -o orders.parquet\n\nformats:\n"
+    + "\n".join(f"  {each.name:{max(map(len, FORMATS))}}  {each.description}" for each in FORMATS.values())
+)
+
+COMMAND: Final = Command(
+    "import",
+    _import,
+    "make a history of somebody else's log, trace or table",
+    _EXAMPLES,
+    "verify",
+    (
+        *CONFIGURATION,
+        Option("FORMAT", "what is read; see formats below", dest="format"),
+        Option(
+            "INPUT",
+            "files, which together are one history; may be gzipped; - is standard input",
+            dest="inputs",
+            nargs="+",
+        ),
+        Option("--mapping FILE", "YAML that says what each column means (docs/importing.md)", Path),
+        Option(
+            "--guess FILE",
+            "propose a mapping for this file, from its first thousand rows; exit code 3 if something was not found",
+            Path,
+            action=_Alone,
+        ),
+        Option("--jobs N", "how many processors take part where inputs are large (default: all)", at_least(1)),
+        Option(
+            "-o --output FILE",
+            "where the history goes: .parquet, .jsonl or .jsonl.gz; with --guess the mapping (default: print it)",
+            Path,
+        ),
+    ),
+)

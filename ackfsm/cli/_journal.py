@@ -4,31 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, command
+from ackfsm.cli._options import Command, Option
 from ackfsm.cli._output import emit, progress_line
 from ackfsm.terms import InputError
-
-
-def add_journal(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "journal",
-        _journal,
-        words=(
-            "tell what a journal holds, whether it is whole, or make it small",
-            "ackfsm journal verify /var/lib/broker/journal",
-        ),
-        extra="all",
-    )
-    parser.add_argument(
-        "action",
-        metavar="ACTION",
-        choices=["inspect", "verify", "compact"],
-        help="inspect: tell what it holds; verify: tell whether it is whole; compact: drop what no recovery needs",
-    )
-    parser.add_argument("path", metavar="PATH", type=Path, help="the directory of a journal, or its SQLite file")
 
 
 def _journal(arguments: argparse.Namespace) -> int:
@@ -50,3 +31,21 @@ def _journal(arguments: argparse.Namespace) -> int:
         violated=found.integrity is journal.Integrity.DAMAGED,
         undetermined=found.integrity is journal.Integrity.UNDETERMINED,
     )
+
+
+COMMAND: Final = Command(
+    "journal",
+    _journal,
+    "tell what a journal holds, whether it is whole, or make it small",
+    "ackfsm journal verify /var/lib/broker/journal",
+    "all",
+    (
+        Option(
+            "ACTION",
+            "inspect: tell what it holds; verify: tell whether it is whole; compact: drop what no recovery needs",
+            dest="action",
+            choices=["inspect", "verify", "compact"],
+        ),
+        Option("PATH", "the directory of a journal, or its SQLite file", Path, dest="path"),
+    ),
+)

@@ -8,53 +8,18 @@ import functools
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.console import Group
 
-from ackfsm.cli._backend import add_backend, spark_session
+from ackfsm.cli._backend import BACKEND, spark_session
 from ackfsm.cli._exit_codes import result_code
-from ackfsm.cli._options import Commands, add_configuration, add_jobs, at_least, command, settings_of, tables_of
+from ackfsm.cli._options import CONFIGURATION, JOBS, Command, Option, at_least, settings_of, tables_of
 from ackfsm.cli._output import emit, progress_bars, write_then_report, written_lines
 from ackfsm.terms import InputError
 
 if TYPE_CHECKING:
     from ackfsm.tables.batch import ParallelMap
-
-
-def add_matrix(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "matrix",
-        _matrix,
-        words=(
-            "check all modes and switches of a system under every fault and pair of faults",
-            "ackfsm matrix --profile artemis --set delivery_mode=PERSISTENT --output out",
-        ),
-        extra="verify",
-    )
-    add_configuration(parser)
-    parser.add_argument(
-        "--messages",
-        metavar="N",
-        type=at_least(1, or_any=True),
-        default=1,
-        help="how many messages, or any, which is proved (default: 1)",
-    )
-    parser.add_argument(
-        "--pairs", action=argparse.BooleanOptionalAction, default=True, help="two faults as well (default: yes)"
-    )
-    add_backend(parser)
-    add_jobs(parser, "how many processors take part (default: all)")
-    parser.add_argument(
-        "--output", metavar="DIR", type=Path, help="write matrix.parquet and matrix.html into this folder"
-    )
-    parser.add_argument(
-        "--max-states",
-        metavar="N",
-        type=at_least(1, or_any=True),
-        help="stop each search, undetermined, after so many states (default: any; with --messages any 10,000,000)",
-    )
 
 
 def _matrix(arguments: argparse.Namespace) -> int:
@@ -107,3 +72,25 @@ def _parallel_map(arguments: argparse.Namespace) -> Iterator[ParallelMap | None]
             from ackfsm import spark
 
             yield functools.partial(spark.spread, session=session)
+
+
+COMMAND: Final = Command(
+    "matrix",
+    _matrix,
+    "check all modes and switches of a system under every fault and pair of faults",
+    "ackfsm matrix --profile artemis --set delivery_mode=PERSISTENT --output out",
+    "verify",
+    (
+        *CONFIGURATION,
+        Option("--messages N", "how many messages, or any, which is proved (default: 1)", at_least(1, or_any=True), 1),
+        Option("--pairs", "two faults as well (default: yes)", default=True, action=argparse.BooleanOptionalAction),
+        *BACKEND,
+        JOBS,
+        Option("--output DIR", "write matrix.parquet and matrix.html into this folder", Path),
+        Option(
+            "--max-states N",
+            "stop each search, undetermined, after so many states (default: any; with --messages any 10,000,000)",
+            at_least(1, or_any=True),
+        ),
+    ),
+)

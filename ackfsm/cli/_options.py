@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
@@ -23,53 +24,119 @@ if TYPE_CHECKING:
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 - argparse names this type nowhere else
 
 
-def command(
-    commands: Commands,
-    name: str,
-    run: Callable[[argparse.Namespace], int],
-    *,
-    words: tuple[str, *tuple[str, ...]],
-    extra: str,
-) -> argparse.ArgumentParser:
-    """A subcommand with the options that all have; ``words`` are its summary and examples of it."""
-    summary, *examples = words
-    made = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog="\n  ".join(["example:", *examples]),
-        formatter_class=_Formatter,
-    )
-    made.set_defaults(run=run, extra=extra)
-    add_json(made)
-    return made
+@dataclasses.dataclass(frozen=True, slots=True)
+class Option:
+    """An option of commands, or an argument.
+
+    Attributes:
+        typed: its names, and the word that stands for its value: ``-o --output FILE``; without that word it is a flag,
+            without a name an argument.
+        help: what it is, for the help.
+        read: what reads its value.
+        default: the value without it.
+        dest: the name of the value, where that is not the name of the option.
+        repeated: it may be given more than once, and has the list of its values.
+        choices: its values.
+        action: what :mod:`argparse` does with it, where that is something else.
+        nargs: how often an argument is given, as :mod:`argparse` has it.
+    """
+
+    typed: str
+    help: str
+    read: Callable[[str], Any] | None = None
+    default: Any = None
+    dest: str = ""
+    repeated: bool = False
+    choices: Sequence[str] | None = None
+    action: str | type[argparse.Action] | None = None
+    nargs: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the option on the command line."""
+        return next(word for word in reversed(self.typed.split()) if word.startswith("-"))
+
+    @property
+    def value(self) -> str:
+        """The name of its value."""
+        return self.dest or self.name.lstrip("-").replace("-", "_")
+
+    def is_given(self, arguments: argparse.Namespace) -> bool:
+        """Return whether it has another value than without it."""
+        return bool(getattr(arguments, self.value) != self._unless_given)
+
+    @property
+    def _unless_given(self) -> Any:
+        return [] if self.repeated else False if self._is_flag else self.default
+
+    @property
+    def _is_flag(self) -> bool:
+        return self.typed.split()[-1].startswith("-") and self.default is self.action is None
+
+    def add_to(self, parser: argparse._ActionsContainer) -> None:
+        """Add it to a parser, or to a group of options."""
+        words = self.typed.split()
+        names = [word for word in words if word.startswith("-")]
+        action = self.action or ("append" if self.repeated else "store_true" if self._is_flag else None)
+        told = {
+            "metavar": None if names == words else words[-1],
+            "type": self.read,
+            "action": action,
+            "choices": self.choices,
+            "nargs": self.nargs,
+            "dest": self.dest,
+        }
+        given: dict[str, Any] = {name: value for name, value in told.items() if value}
+        parser.add_argument(*names, help=self.help, default=self._unless_given, **given)
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """``--json``, which may stand before a command or after it."""
-    parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """Options under a title of their own in the help."""
+
+    title: str
+    options: tuple[Option, ...]
+    description: str | None = None
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add them to a parser."""
+        group = parser.add_argument_group(self.title, self.description)
+        for option in self.options:
+            option.add_to(group)
 
 
-def add_jobs(parser: argparse._ActionsContainer, meaning: str) -> None:
-    """Add ``--jobs``: how much of this machine takes part."""
-    parser.add_argument("--jobs", metavar="N", type=at_least(1), help=meaning)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Command:
+    """A command.
 
+    Attributes:
+        name: as it is typed.
+        run: runs it, and returns the exit code.
+        summary: what it does, a phrase.
+        example: how it is typed, perhaps with lines that follow.
+        extra: the extra of the package that has what it needs.
+        options: in the order of the help.
+    """
 
-def add_output_form(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """Add ``--as``: the form of the output.  Some commands called it ``--format``."""
-    parser.add_argument("--as", metavar="FORM", dest="form", help=meaning)
-    parser.add_argument("--format", metavar="FORM", dest="form", help=argparse.SUPPRESS)
+    name: str
+    run: Callable[[argparse.Namespace], int]
+    summary: str
+    example: str
+    extra: str
+    options: tuple[Option | Group, ...]
 
-
-def add_page_form(parser: argparse.ArgumentParser) -> None:
-    """Add ``--as markdown``: the screen printed as the page that would be written."""
-    parser.add_argument(
-        "--as",
-        metavar="FORM",
-        dest="form",
-        choices=["markdown"],
-        help="markdown: print the page as it would be written",
-    )
+    def add_to(self, commands: Commands) -> None:
+        """Add its parser, with the options that all commands have."""
+        parser = commands.add_parser(
+            self.name,
+            help=self.summary,
+            description=f"{self.summary[0].upper()}{self.summary[1:]}.",
+            epilog=f"example:\n  {self.example}",
+            formatter_class=_Formatter,
+        )
+        parser.set_defaults(run=self.run, extra=self.extra, commands=commands, noted=set(), max_faults_given=False)
+        for option in (JSON, *self.options):
+            option.add_to(parser)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -88,36 +155,164 @@ def _example(line: str, width: int) -> str:
     return " \\\n".join(lines)
 
 
-def add_configuration(parser: argparse.ArgumentParser) -> None:
-    profiles = ", ".join(profile.value for profile in Profile)
-    parser.add_argument(
-        "--profile",
-        metavar="P",
+def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]:
+    """A parser of whole numbers from ``least``; with ``or_any`` also of ``any``, which is ``None``."""
+    legal = f"a whole number from {least}" + (", or any" if or_any else "")
+
+    def number(text: str) -> int | None:
+        if or_any and text == "any":
+            return None
+        if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"{quoted(text)} is not {legal}")
+        return int(text)
+
+    return number
+
+
+_DIGITS = 18
+"""A number with so many digits fits into 64 bits."""
+
+
+def size(text: str) -> int:
+    """Bytes, with a prefix of 1,024: ``512MiB``, ``8G``."""
+    found = parse_size(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size, as 512MiB or 8GiB are")
+    return found
+
+
+class _Noticed(argparse.Action):
+    """An option that notes that it was given; its value is the same as without that."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        self.notice(parser, namespace, option_string)
+        setattr(namespace, self.dest, values)
+
+    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
+        raise NotImplementedError
+
+
+class _Once(_Noticed):
+    """An option that must not be given twice."""
+
+    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"{option} is given more than once; give it once")
+
+
+class _Told(_Noticed):
+    """An option with a default that notes whether it was given."""
+
+    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
+        del parser, option
+        setattr(namespace, f"{self.dest}_given", True)
+
+
+_NONE: Final = "none"
+"""The value of ``--fault`` with which nothing fails."""
+
+
+PROFILES: Final = ", ".join(profile.value for profile in Profile)
+"""The shipped profiles, for the help."""
+
+JSON: Final = Option("--json", "print JSON", default=argparse.SUPPRESS, action="store_true")
+"""It may stand before a command or after it."""
+
+JOBS: Final = Option("--jobs N", "how many processors take part (default: all)", at_least(1))
+MARKDOWN: Final = Option(
+    "--as FORM", "markdown: print the page as it would be written", dest="form", choices=["markdown"]
+)
+"""The screen printed as the page that would be written."""
+
+CONFIGURATION: Final = (
+    Option(
+        "--profile P",
+        f"the system whose defaults apply: {PROFILES}, or a YAML file that describes another one",
         action=_Once,
-        help=f"the system whose defaults apply: {profiles}, or a YAML file that describes another one",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
+    ),
+    Option(
+        "--set KEY=VALUE",
+        "one setting, by its key or by the system's own name of it; may be repeated",
         dest="settings",
-        help="one setting, by its key or by the system's own name of it; may be repeated",
-    )
-    parser.set_defaults(noted=set())
-    parser.add_argument(
-        "--url",
-        metavar="URL",
-        action=_Once,
-        help="a connection URL, whose parameters are settings by the system's own names: "
+        repeated=True,
+    ),
+    Option(
+        "--url URL",
+        "a connection URL, whose parameters are settings by the system's own names: "
         "'tcp://host:61616?blockOnDurableSend=false'",
-    )
-    parser.add_argument(
-        "--api",
-        metavar="NAME",
         action=_Once,
-        help="the programming interface that the application uses, for example jms-1.1 or simplified: refuse what "
-        "cannot be asked for through it (`ackfsm systems P` lists those of a system)",
+    ),
+    Option(
+        "--api NAME",
+        "the programming interface that the application uses, for example jms-1.1 or simplified: refuse what cannot be "
+        "asked for through it (`ackfsm systems P` lists those of a system)",
+        action=_Once,
+    ),
+)
+"""What :func:`settings_of` reads."""
+
+
+def fault_options(most: int | None = 1) -> tuple[Option, ...]:
+    """What may fail, and how often: ``most`` times unless somebody says otherwise."""
+    faults, told = ", ".join(fault.value for fault in Fault), "any" if most is None else most
+    return (
+        Option("--fault F", f"what may fail (default: anything), or {_NONE}: {faults}", dest="faults", action="append"),
+        Option(
+            "--max-faults K",
+            f"how many faults in all, or any (default: {told})",
+            at_least(0, or_any=True),
+            most,
+            action=_Told,
+        ),
+    )
+
+
+def bound_options(*, any_messages: bool = False) -> tuple[Option, ...]:
+    """The bounds of a system; with ``any_messages`` their number may be ``any``, which is ``None``."""
+    return (
+        *fault_options(),
+        Option(
+            "--action A",
+            "what else applications do, and time: recover, consumer_close, rollback, forward, ask_at_once, "
+            "settle_failed, settle_released, settle_undeliverable, settle_rejected, producer_close, "
+            "producer_session_lost, consumer_session_lost, postpone, taken_elsewhere, send_timed_out, "
+            "outcome_forgotten, consumer_cancel, returned, lease_expired",
+            dest="actions",
+            repeated=True,
+        ),
+        Option("--without E", "an event that never happens, for example acknowledge or timer_fires", repeated=True),
+        Option(
+            "--while MACHINE.STATE",
+            "faults strike only while this machine of the first message is in this state, for example processing.busy",
+            default="",
+            dest="strikes_while",
+        ),
+        Option(
+            "--messages N",
+            f"how many messages{', or any, which is proved' * any_messages} (default: 1)",
+            at_least(1, or_any=any_messages),
+            1,
+        ),
+        Option("--consumers N", "how many consumers of the queue (default: 1)", at_least(1), 1),
+        Option("--one-session", "the consumers belong to one session (default: each to one of its own)"),
+        Option(
+            "--subscriptions N",
+            "to how many subscriptions, or queues, each message goes; each has its consumers (default: 1)",
+            at_least(1),
+            1,
+        ),
+        Option(
+            "--non-durable N",
+            "how many of these subscriptions are not durable, whatever the destination is (default: 0)",
+            at_least(0),
+            0,
+        ),
     )
 
 
@@ -178,88 +373,6 @@ def _note(arguments: argparse.Namespace, text: str) -> None:
         note(f"ackfsm {arguments.command}: note: {text}")
 
 
-def add_faults(parser: argparse._ActionsContainer, most: int | None = 1) -> None:
-    """What may fail, and how often: ``most`` times unless somebody says otherwise."""
-    faults = ", ".join(fault.value for fault in Fault)
-    parser.set_defaults(max_faults_given=False)
-    parser.add_argument(
-        "--fault",
-        metavar="F",
-        action="append",
-        dest="faults",
-        help=f"what may fail (default: anything), or {_NONE}: {faults}",
-    )
-    parser.add_argument(
-        "--max-faults",
-        metavar="K",
-        action=_Told,
-        type=at_least(0, or_any=True),
-        default=most,
-        help=f"how many faults in all, or any (default: {'any' if most is None else most})",
-    )
-
-
-def add_bounds(parser: argparse.ArgumentParser, *, any_messages: bool = False) -> None:
-    """Add the bounds of a system; with ``any_messages`` their number may be ``any``, which is ``None``."""
-    add_faults(parser)
-    parser.add_argument(
-        "--action",
-        metavar="A",
-        action="append",
-        default=[],
-        dest="actions",
-        help=(
-            "what else applications do, and time: recover, consumer_close, rollback, forward, ask_at_once, "
-            "settle_failed, settle_released, settle_undeliverable, settle_rejected, producer_close, "
-            "producer_session_lost, consumer_session_lost, postpone, taken_elsewhere, send_timed_out, "
-            "outcome_forgotten, consumer_cancel, returned, lease_expired"
-        ),
-    )
-    parser.add_argument(
-        "--without",
-        metavar="E",
-        action="append",
-        default=[],
-        help="an event that never happens, for example acknowledge or timer_fires",
-    )
-    parser.add_argument(
-        "--while",
-        metavar="MACHINE.STATE",
-        dest="strikes_while",
-        default="",
-        help="faults strike only while this machine of the first message is in this state, for example processing.busy",
-    )
-    parser.add_argument(
-        "--messages",
-        metavar="N",
-        type=at_least(1, or_any=any_messages),
-        default=1,
-        help=f"how many messages{', or any, which is proved' * any_messages} (default: 1)",
-    )
-    parser.add_argument(
-        "--consumers", metavar="N", type=at_least(1), default=1, help="how many consumers of the queue (default: 1)"
-    )
-    parser.add_argument(
-        "--one-session",
-        action="store_true",
-        help="the consumers belong to one session (default: each to one of its own)",
-    )
-    parser.add_argument(
-        "--subscriptions",
-        metavar="N",
-        type=at_least(1),
-        default=1,
-        help="to how many subscriptions, or queues, each message goes; each has its consumers (default: 1)",
-    )
-    parser.add_argument(
-        "--non-durable",
-        metavar="N",
-        type=at_least(0),
-        default=0,
-        help="how many of these subscriptions are not durable, whatever the destination is (default: 0)",
-    )
-
-
 def faults_from(arguments: argparse.Namespace) -> frozenset[Fault]:
     """What ``--fault`` says: any fault without it, none with ``none``.  A name that is no fault is left as it is."""
     names = frozenset(Fault if arguments.faults is None else arguments.faults)
@@ -268,10 +381,6 @@ def faults_from(arguments: argparse.Namespace) -> frozenset[Fault]:
     if len(names) > 1:
         raise InputError(f"--fault {_NONE} is that nothing fails; leave it out, or the other --fault")
     return frozenset()
-
-
-_NONE: Final = "none"
-"""The value of ``--fault`` with which nothing fails."""
 
 
 def names_in(options: Sequence[str]) -> list[str]:
@@ -325,65 +434,6 @@ def format_of(
         hint = meant(name, kinds)
         raise InputError(f"{shown(str(name or output))} names no format{hint}; {option} is one of {', '.join(kinds)}")
     return found
-
-
-def at_least(least: int, *, or_any: bool = False) -> Callable[[str], int | None]:
-    """A parser of whole numbers from ``least``; with ``or_any`` also of ``any``, which is ``None``."""
-    legal = f"a whole number from {least}" + (", or any" if or_any else "")
-
-    def number(text: str) -> int | None:
-        if or_any and text == "any":
-            return None
-        if not (text.isascii() and text.isdecimal() and len(text) <= _DIGITS and int(text) >= least):
-            raise argparse.ArgumentTypeError(f"{quoted(text)} is not {legal}")
-        return int(text)
-
-    return number
-
-
-_DIGITS = 18
-"""A number with so many digits fits into 64 bits."""
-
-
-def size(text: str) -> int:
-    """Bytes, with a prefix of 1,024: ``512MiB``, ``8G``."""
-    found = parse_size(text)
-    if not found:
-        raise argparse.ArgumentTypeError(f"{quoted(text)} is not a size, as 512MiB or 8GiB are")
-    return found
-
-
-class _Noticed(argparse.Action):
-    """An option that notes that it was given; its value is the same as without that."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: str | Sequence[Any] | None,
-        option_string: str | None = None,
-    ) -> None:
-        self.notice(parser, namespace, option_string)
-        setattr(namespace, self.dest, values)
-
-    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
-        raise NotImplementedError
-
-
-class _Once(_Noticed):
-    """An option that must not be given twice."""
-
-    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
-        if getattr(namespace, self.dest) is not None:
-            parser.error(f"{option} is given more than once; give it once")
-
-
-class _Told(_Noticed):
-    """An option with a default that notes whether it was given."""
-
-    def notice(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, option: str | None) -> None:
-        del parser, option
-        setattr(namespace, f"{self.dest}_given", True)
 
 
 class Parser(argparse.ArgumentParser):

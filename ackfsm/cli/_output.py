@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TextIO
 
-from ackfsm.support.files import write_file
+from ackfsm.support.files import leads_out, write_file, write_files
 from ackfsm.terms import HostError
 from ackfsm.text import printable, shown
 
@@ -225,6 +225,45 @@ def write_then_report(write: Callable[[], Sequence[Path]], report: Callable[[Seq
         report(())
         raise
     report(written)
+
+
+def hand_out_texts(
+    arguments: argparse.Namespace,
+    texts: Callable[[], Mapping[Path, str]],
+    document: Callable[[], Mapping[str, object]],
+    show: Callable[[], None],
+) -> None:
+    """Write ``texts`` into their files and name these, or ``show`` what there is where no file is written.
+
+    With ``--json`` print the ``document`` with the files, also where they cannot be written.
+    Raises as :func:`print_text` and :func:`ackfsm.support.files.write_files`.
+    """
+
+    def write() -> Sequence[Path]:
+        files = {path: text.encode() for path, text in texts().items()}
+        write_files(files)
+        return tuple(files)
+
+    def report(written: Sequence[Path]) -> None:
+        if arguments.json:
+            print_json({**document(), "written": list(map(str, written))})
+        elif not written:
+            show()
+        elif not any(map(leads_out, written)):
+            print_text("".join(f"{line.plain}\n" for line in written_lines(written)))
+
+    write_then_report(write, report)
+
+
+def show_text(text: Callable[[], str], screens: Callable[[], Sequence[RenderableType]]) -> None:
+    """Print the ``screens`` on a terminal, and the ``text`` elsewhere."""
+    screen = console()
+    if not screen.is_terminal:
+        print_text(text())
+        return
+    renderables = screens()
+    with standard_output():
+        screen.print(*renderables, sep="\n")
 
 
 def written_lines(written: Sequence[Path]) -> list[Text]:

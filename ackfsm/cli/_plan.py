@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from typing import Final
 
 from rich.console import Group
 from rich.text import Text
 
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import Commands, add_configuration, command, settings_of, tables_of
+from ackfsm.cli._options import CONFIGURATION, Command, settings_of, tables_of
 from ackfsm.cli._output import emit
-from ackfsm.cli._simulate import add_simulation, check_simulation, simulated, simulated_fault
-from ackfsm.cli._sweep import add_sweep, is_swept, sweep
-from ackfsm.cli._workload import add_workload, workload_of
+from ackfsm.cli._simulate import SIMULATION, check_simulation, simulated, simulated_fault
+from ackfsm.cli._sweep import SWEEP, is_swept, sweep
+from ackfsm.cli._workload import WORKLOAD, workload_of
 from ackfsm.rates import timing
 from ackfsm.terms import InputError
-
-
-def add_plan(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "plan",
-        _plan,
-        words=(
-            "tell how many messages a second a configuration allows, what binds it and what would bind next",
-            "ackfsm plan --profile solace --set send_mode=asynchronous --rtt 2ms --bandwidth 1Gib --message-size 1500",
-        ),
-        extra="explore",
-    )
-    add_configuration(parser)
-    add_workload(parser)
-    add_simulation(parser)
-    add_sweep(parser)
 
 
 def _plan(arguments: argparse.Namespace) -> int:
@@ -70,3 +54,13 @@ def _plan(arguments: argparse.Namespace) -> int:
             screens.append(fault_screen(broken))
     emit(arguments, told, lambda: Group(*screens))
     return AS_PROMISED
+
+
+COMMAND: Final = Command(
+    "plan",
+    _plan,
+    "tell how many messages a second a configuration allows, what binds it and what would bind next",
+    "ackfsm plan --profile solace --set send_mode=asynchronous --rtt 2ms --bandwidth 1Gib --message-size 1500",
+    "explore",
+    (*CONFIGURATION, *WORKLOAD, SIMULATION, SWEEP),
+)

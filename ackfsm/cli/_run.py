@@ -23,7 +23,7 @@ from typing import Final, NoReturn, TextIO
 import ackfsm
 from ackfsm.cli._exit_codes import FAILED, INTERRUPTED, USAGE, error_code
 from ackfsm.cli._groups import commands_of, overview, overview_json
-from ackfsm.cli._options import Parser, add_json
+from ackfsm.cli._options import JSON, Parser
 from ackfsm.cli._output import console, flush, flush_or_discard, note, prepare_streams, print_json, print_text
 from ackfsm.terms import AckfsmError
 from ackfsm.text import shown
@@ -32,7 +32,7 @@ _COMMANDS: Final = (
     *("check", "certificate", "explain", "claims", "matrix", "plan", "advise", "import", "verify", "conform", "draw"),
     *("export", "systems", "where", "live", "journal", "help"),
 )
-"""The module ``_NAME`` of each, loaded where the command may be wanted, adds it by ``add_NAME``."""
+"""The module ``_NAME`` of each, loaded where the command may be wanted, has it as ``COMMAND``."""
 
 _OPTIONAL: Final = frozenset({"matplotlib", "msgspec", "numba", "numpy", "pandas", "pyarrow", "pyspark"})
 """The packages of the extras; without any other module the installation is broken."""
@@ -117,10 +117,10 @@ def _make_parser(names: Collection[str] = _COMMANDS) -> Parser:
     """The parser of a command line that has one of these commands, or of any."""
     parser = _Parser(prog="ackfsm")
     parser.add_argument("--version", action="version", version=f"ackfsm {ackfsm.__version__}")
-    add_json(parser)
+    JSON.add_to(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name in names:
-        getattr(importlib.import_module(f"ackfsm.cli._{name}"), f"add_{name}")(commands)
+        importlib.import_module(f"ackfsm.cli._{name}").COMMAND.add_to(commands)
     return parser
 
 

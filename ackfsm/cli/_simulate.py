@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
-from ackfsm.cli._options import at_least
+from ackfsm.cli._options import Group, Option, at_least
 from ackfsm.cli._output import progress_line
 from ackfsm.rates.timing import SPREAD_TIMES, Spread, Workload
 from ackfsm.support import throughput
@@ -27,30 +27,27 @@ FAULTS: Final = ("broker_crash", "broker_kill", "producer_link_loss", "consumer_
 """Those of :data:`ackfsm.rates.simulation.FAULTS`, which needs NumPy to be imported."""
 
 
-def add_simulation(parser: argparse.ArgumentParser) -> None:
-    """The options of a simulation."""
-    group = parser.add_argument_group("a simulation beside the arithmetic")
-    group.add_argument(
-        "--simulate",
-        metavar="N",
-        type=at_least(1),
-        help="send so many messages through the same machines in virtual time: rates, percentiles and a histogram "
-        "(it needs ackfsm[explore])",
-    )
-    group.add_argument("--seed", metavar="S", type=at_least(1), help="the chance of spread times (default: 1)")
-    group.add_argument(
-        "--spread",
-        metavar="TIME=HOW",
-        action="append",
-        default=[],
-        dest="spreads",
-        help=f"{', '.join(SPREAD_TIMES)} is {', '.join(SPREADS)} around its mean; may be repeated",
-    )
-    group.add_argument(
-        "--fault-at", metavar="TIME", help="in another run, of the engine, a fault happens after so much virtual time"
-    )
-    group.add_argument("--fault", metavar="WHAT", help=f"{', '.join(FAULTS)} (default: broker_crash)")
-    group.add_argument("--recovery", metavar="TIME", help="it is repaired so much later (default: 1s)")
+SIMULATION: Final = Group(
+    "a simulation beside the arithmetic",
+    (
+        Option(
+            "--simulate N",
+            "send so many messages through the same machines in virtual time: rates, percentiles and a histogram "
+            "(it needs ackfsm[explore])",
+            at_least(1),
+        ),
+        Option("--seed S", "the chance of spread times (default: 1)", at_least(1)),
+        Option(
+            "--spread TIME=HOW",
+            f"{', '.join(SPREAD_TIMES)} is {', '.join(SPREADS)} around its mean; may be repeated",
+            dest="spreads",
+            repeated=True,
+        ),
+        Option("--fault-at TIME", "in another run, of the engine, a fault happens after so much virtual time"),
+        Option("--fault WHAT", f"{', '.join(FAULTS)} (default: broker_crash)"),
+        Option("--recovery TIME", "it is repaired so much later (default: 1s)"),
+    ),
+)
 
 
 def check_simulation(arguments: argparse.Namespace) -> Mapping[str, Spread]:

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from rich.console import Group
+from rich import console
 
-from ackfsm.cli._backend import add_backend, spark_session
+from ackfsm.cli._backend import BACKEND, spark_session
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import add_jobs
+from ackfsm.cli._options import Group, Option, at_least
 from ackfsm.cli._output import (
     emit,
     is_standard_output,
@@ -42,44 +42,36 @@ _FEW_CELLS: Final = 4_000
 """So few are planned sooner than another process has started."""
 
 
-def add_sweep(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("a grid of plans")
-    group.add_argument(
-        "--sweep",
-        metavar="NAME=VALUES",
-        action="append",
-        default=[],
-        dest="swept",
-        help="plan each of these values of an option or setting, with commas between them, or a range: "
-        "rtt=0.1ms,1ms,10ms or 'publish_window=1..1000*10' or producers=1..8+1; repeated: every combination",
-    )
-    group.add_argument(
-        "--output", metavar="FILE", type=Path, help="write all cells there: a table that ends with .parquet or .csv"
-    )
-    group.add_argument(
-        "--plot",
-        metavar="FILE",
-        help="draw the rates against the numbers of one NAME, with a curve for each combination of the others: a file "
-        "that ends with .svg or .png, or - for a plot in characters, which a terminal shows anyway",
-    )
-    add_backend(group)
-    add_jobs(group, "how many processors take part (default: all, where the grid is large)")
+SWEEP: Final = Group(
+    "a grid of plans",
+    (
+        Option(
+            "--sweep NAME=VALUES",
+            "plan each of these values of an option or setting, with commas between them, or a range: "
+            "rtt=0.1ms,1ms,10ms or 'publish_window=1..1000*10' or producers=1..8+1; repeated: every combination",
+            dest="swept",
+            repeated=True,
+        ),
+        Option("--output FILE", "write all cells there: a table that ends with .parquet or .csv", Path),
+        Option(
+            "--plot FILE",
+            "draw the rates against the numbers of one NAME, with a curve for each combination of the others: a file "
+            "that ends with .svg or .png, or - for a plot in characters, which a terminal shows anyway",
+        ),
+        *BACKEND,
+        Option("--jobs N", "how many processors take part (default: all, where the grid is large)", at_least(1)),
+    ),
+)
 
 
 def is_swept(arguments: argparse.Namespace) -> bool:
     """Whether there is a sweep.  Raises :class:`InputError` for an option that needs one, where there is none."""
     if arguments.swept:
         return True
-    given = {
-        "--output": arguments.output is not None,
-        "--plot": arguments.plot is not None,
-        "--engine spark": arguments.engine == "spark",
-        "--master": arguments.master is not None,
-        "--jobs": arguments.jobs is not None,
-    }
-    for option, is_given in given.items():
-        if is_given:
-            raise InputError(f"{option} is for a grid of plans; say what to vary with --sweep, or leave it out")
+    for option in SWEEP.options:
+        if option.is_given(arguments):
+            typed = f"{option.name} {arguments.engine}" if option.choices else option.name
+            raise InputError(f"{typed} is for a grid of plans; say what to vary with --sweep, or leave it out")
     return False
 
 
@@ -104,7 +96,7 @@ def sweep(
         emit(
             arguments,
             document,
-            lambda: Group(
+            lambda: console.Group(
                 sweep_screen(grid, rows),
                 *plot_on_screen(arguments, lambda: curves_of(grid, rows)),
                 *written_lines(written),

@@ -6,35 +6,13 @@ import argparse
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 from ackfsm.cli._exit_codes import AS_PROMISED, result_code
-from ackfsm.cli._options import Commands, add_jobs, add_page_form, command, tables_of
+from ackfsm.cli._options import MARKDOWN, PROFILES, Command, Option, at_least, tables_of
 from ackfsm.cli._output import emit, emit_folder, print_file, progress_bars
 from ackfsm.support.files import make_folder, write_folder
 from ackfsm.terms import InputError, Profile
-
-
-def add_systems(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "systems",
-        _systems,
-        words=(
-            "tell what a system has, refuses and promises, and what each fault can cause in it",
-            "ackfsm systems artemis",
-        ),
-        extra="explore",
-    )
-    profiles = ", ".join(profile.value for profile in Profile)
-    parser.add_argument(
-        "profile",
-        metavar="PROFILE",
-        nargs="?",
-        help=f"one of {profiles}, or a YAML file that describes another one (default: all of them)",
-    )
-    parser.add_argument("--output", metavar="DIR", type=Path, help="write a page for each system there")
-    add_page_form(parser)
-    add_jobs(parser, "how many processors take part (default: all, but one for one system)")
 
 
 def _systems(arguments: argparse.Namespace) -> int:
@@ -70,3 +48,23 @@ def _show(
     from ackfsm.showing.views.page import page_screen
 
     emit(arguments, document(*told) if arguments.json else None, lambda: page_screen(page(*told)))
+
+
+COMMAND: Final = Command(
+    "systems",
+    _systems,
+    "tell what a system has, refuses and promises, and what each fault can cause in it",
+    "ackfsm systems artemis",
+    "explore",
+    (
+        Option(
+            "PROFILE",
+            f"one of {PROFILES}, or a YAML file that describes another one (default: all of them)",
+            dest="profile",
+            nargs="?",
+        ),
+        Option("--output DIR", "write a page for each system there", Path),
+        MARKDOWN,
+        Option("--jobs N", "how many processors take part (default: all, but one for one system)", at_least(1)),
+    ),
+)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ackfsm import tables
-from ackfsm.cli._backend import add_backend, spark_session
+from ackfsm.cli._backend import BACKEND, spark_session
 from ackfsm.cli._exit_codes import error_code, result_code
-from ackfsm.cli._import import add_format, format_options, importing
-from ackfsm.cli._options import Commands, add_configuration, command, names_in, set_options, settings_of, tables_of
+from ackfsm.cli._import import FORMAT, format_options, importing
+from ackfsm.cli._options import CONFIGURATION, Command, Option, names_in, set_options, settings_of, tables_of
 from ackfsm.cli._output import emit, note, print_file, print_text, progress_line, written_lines
 from ackfsm.cli._picture import PictureWanted, picture_wanted
 from ackfsm.cli._reports import Reports, reports_of
@@ -27,81 +27,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from ackfsm import verify
-
-
-def add_verify(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "verify",
-        _verify,
-        words=(
-            "count what went wrong in recorded histories, and say whether it was allowed",
-            "ackfsm verify --engine spark --master 'local[2]' last-night.jsonl.gz",
-        ),
-        extra="all",
-    )
-    add_configuration(parser)
-    parser.add_argument(
-        "histories",
-        metavar="HISTORY",
-        nargs="+",
-        help="JSONL (also gzipped), Parquet, a folder of parts, or - (standard input)",
-    )
-    add_format(parser)
-    parser.add_argument(
-        "--never",
-        metavar="ANOMALY,...",
-        action="append",
-        default=[],
-        help="exit 1 if one of these is found, whether it is allowed or not: loss,unprocessed; may be repeated",
-    )
-    parser.add_argument(
-        "--skew",
-        metavar="DURATION",
-        default=_ESTIMATE,
-        help="by how much the clocks of two processes may differ: 0, 100us, 2ms (default: estimate, from what is"
-        " delivered before it was sent)",
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="show the anomalies that were not found, and what each means"
-    )
-    parser.add_argument(
-        "--faults",
-        metavar="recorded|any|FAULT,...",
-        default=_RECORDED,
-        help="what may have failed: what is recorded (default), beside it anything that nobody recorded, or only these"
-        " kinds; says when they must have happened: ackfsm verify --faults any last-night.jsonl.gz",
-    )
-    parser.add_argument(
-        "--output",
-        metavar="DIR",
-        type=Path,
-        help="write what was found of every message as tables into this folder: Parquet, partitioned by queue",
-    )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace the tables that an earlier call wrote into --output"
-    )
-    parser.add_argument(
-        "--report",
-        metavar="FORMAT[=FILE]",
-        action="append",
-        default=[],
-        help="write a report for other programs: junit, sarif, github (annotations), prometheus; without FILE, or with"
-        " -, it is printed instead of the screen; may be repeated: --report junit=ackfsm.xml",
-    )
-    parser.add_argument(
-        "--json-lines",
-        action="store_true",
-        help="print JSON, a line for each HISTORY: the same shape for one and for many",
-    )
-    parser.add_argument(
-        "--html",
-        metavar="FILE",
-        type=Path,
-        help="write a picture of the whole into this file, which a browser shows without a server: faults, throughput,"
-        " open messages, anomalies and the lives behind them",
-    )
-    add_backend(parser)
 
 
 _RECORDED: Final = "recorded"
@@ -479,3 +404,60 @@ def _with_options_over(arguments: argparse.Namespace, where: str = "over") -> st
     values = (arguments.profile, arguments.url, arguments.settings, arguments.api)
     chosen = [option for option, value in zip(_OVER, values, strict=True) if value]
     return f" with {in_words(chosen)} {where} it" if chosen else ""
+
+
+COMMAND: Final = Command(
+    "verify",
+    _verify,
+    "count what went wrong in recorded histories, and say whether it was allowed",
+    "ackfsm verify --engine spark --master 'local[2]' last-night.jsonl.gz",
+    "all",
+    (
+        *CONFIGURATION,
+        Option(
+            "HISTORY",
+            "JSONL (also gzipped), Parquet, a folder of parts, or - (standard input)",
+            dest="histories",
+            nargs="+",
+        ),
+        *FORMAT,
+        Option(
+            "--never ANOMALY,...",
+            "exit 1 if one of these is found, whether it is allowed or not: loss,unprocessed; may be repeated",
+            repeated=True,
+        ),
+        Option(
+            "--skew DURATION",
+            "by how much the clocks of two processes may differ: 0, 100us, 2ms (default: estimate, from what is"
+            " delivered before it was sent)",
+            default=_ESTIMATE,
+        ),
+        Option("--all", "show the anomalies that were not found, and what each means"),
+        Option(
+            "--faults recorded|any|FAULT,...",
+            "what may have failed: what is recorded (default), beside it anything that nobody recorded, or only these"
+            " kinds; says when they must have happened: ackfsm verify --faults any last-night.jsonl.gz",
+            default=_RECORDED,
+        ),
+        Option(
+            "--output DIR",
+            "write what was found of every message as tables into this folder: Parquet, partitioned by queue",
+            Path,
+        ),
+        Option("--overwrite", "replace the tables that an earlier call wrote into --output"),
+        Option(
+            "--report FORMAT[=FILE]",
+            "write a report for other programs: junit, sarif, github (annotations), prometheus; without FILE, or with"
+            " -, it is printed instead of the screen; may be repeated: --report junit=ackfsm.xml",
+            repeated=True,
+        ),
+        Option("--json-lines", "print JSON, a line for each HISTORY: the same shape for one and for many"),
+        Option(
+            "--html FILE",
+            "write a picture of the whole into this file, which a browser shows without a server: faults, throughput,"
+            " open messages, anomalies and the lives behind them",
+            Path,
+        ),
+        *BACKEND,
+    ),
+)

@@ -10,36 +10,9 @@ from rich.text import Text
 
 from ackfsm import tables
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import Commands, add_page_form, command
+from ackfsm.cli._options import MARKDOWN, PROFILES, Command, Option
 from ackfsm.cli._output import console, emit, hand_out
 from ackfsm.terms import InputError, Profile, parse_value
-
-_EXAMPLES: Final = ("redelivery_mark_persisted", "confirm", "DUPS_OK_ACKNOWLEDGE", "record.written")
-
-
-def add_where(commands: Commands) -> None:
-    parser = command(
-        commands,
-        "where",
-        _where,
-        words=(
-            "find the rows of the tables that decide, each with its file and line",
-            "\n  ".join(f"ackfsm where {word}" for word in _EXAMPLES),
-        ),
-        extra="draw",
-    )
-    parser.add_argument(
-        "word",
-        metavar="WORD",
-        nargs="?",
-        help="a setting (also by a system's own name), an event (also by an interface's name of it), a mode, a row "
-        "(machine[.state[.event]]), a condition, "
-        "an anomaly (default: the index of all of them)",
-    )
-    profiles = ", ".join(profile.value for profile in Profile)
-    parser.add_argument("--profile", metavar="P", help=f"leave out rows that it never has (default: jms): {profiles}")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write the index of everything there")
-    add_page_form(parser)
 
 
 def _where(arguments: argparse.Namespace) -> int:
@@ -66,3 +39,27 @@ def _where(arguments: argparse.Namespace) -> int:
         lambda: Text(where.screen(answers, console().width)),
     )
     return AS_PROMISED
+
+
+COMMAND: Final = Command(
+    "where",
+    _where,
+    "find the rows of the tables that decide, each with its file and line",
+    "\n  ".join(
+        f"ackfsm where {word}"
+        for word in ("redelivery_mark_persisted", "confirm", "DUPS_OK_ACKNOWLEDGE", "record.written")
+    ),
+    "draw",
+    (
+        Option(
+            "WORD",
+            "a setting (also by a system's own name), an event (also by an interface's name of it), a mode, a row "
+            "(machine[.state[.event]]), a condition, an anomaly (default: the index of all of them)",
+            dest="word",
+            nargs="?",
+        ),
+        Option("--profile P", f"leave out rows that it never has (default: jms): {PROFILES}"),
+        Option("--output FILE", "write the index of everything there", Path),
+        MARKDOWN,
+    ),
+)

@@ -10,20 +10,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ackfsm.checking.explore import Answer, Witness
-from ackfsm.cli._options import format_of
-from ackfsm.cli._output import (
-    console,
-    note,
-    output_file,
-    piped_width,
-    print_file,
-    print_json,
-    print_text,
-    standard_output,
-    write_then_report,
-    written_lines,
-)
-from ackfsm.support.files import check_place, leads_out, write_files
+from ackfsm.cli._options import Option, format_of
+from ackfsm.cli._output import hand_out_texts, note, output_file, piped_width, print_file, show_text
+from ackfsm.support.files import check_place, leads_out
 from ackfsm.tables import Specification
 from ackfsm.terms import Anomaly, InputError
 from ackfsm.text import meant, quoted
@@ -60,16 +49,14 @@ _ONE_A_FILE: Final = frozenset({Form.MERMAID, Form.ITF, Form.HISTORY})
 """A file of these holds one witness; one of the others as many as there are."""
 
 
-def add_form(parser: argparse.ArgumentParser) -> None:
-    """The options that :func:`form_of` and :func:`show` read."""
-    parser.add_argument(
-        "--as",
-        metavar="F",
-        dest="form",
-        help=f"show the witnesses as {', '.join(Form)} (default: what --output ends with, else steps)",
-    )
-    parser.add_argument("--anomaly", metavar="A", help="only the witness of this anomaly")
-    parser.add_argument("--output", metavar="FILE", type=Path, help="write the witnesses there (default: print)")
+FORM: Final = (
+    Option(
+        "--as F", f"show the witnesses as {', '.join(Form)} (default: what --output ends with, else steps)", dest="form"
+    ),
+    Option("--anomaly A", "only the witness of this anomaly"),
+    Option("--output FILE", "write the witnesses there (default: print)", Path),
+)
+"""What :func:`form_of` and :func:`show` read."""
 
 
 def form_of(arguments: argparse.Namespace) -> Form | None:
@@ -112,33 +99,27 @@ def show(  # noqa: PLR0913 - the answer, its witnesses and its JSON
     With ``--json`` they stand beside what is ``told``, the JSON of the answer without them.
     """
     chosen = [one for one in witnesses if arguments.anomaly in {None, one.anomaly}]
-    write, output = _writer(form), output_file(arguments)
+    write, files = _writer(form), _files(output_file(arguments), form, chosen)
 
-    def files() -> Sequence[Path]:
-        some = {} if output is None else _files(output, form, chosen)
-        write_files({path: write(specification, few).encode() for path, few in some.items()})
-        return tuple(some)
+    def document() -> Mapping[str, object]:
+        return {**told, "as": form, "witnesses": {one.anomaly: write(specification, [one]) for one in chosen}}
 
-    def report(written: Sequence[Path]) -> None:
-        if arguments.json:
-            texts = {one.anomaly: write(specification, [one]) for one in chosen}
-            files_written = [str(path) for path in written]
-            print_json({**told, "as": form, "witnesses": texts, "written": files_written})
-        elif not chosen:
-            note(f"ackfsm {arguments.command}: {_why_none(answer, arguments.anomaly)}")
-        elif not written:
+    def shown() -> None:
+        if chosen:
             _print(form, specification, chosen)
-        elif not any(map(leads_out, written)):
-            print_text("".join(f"{line.plain}\n" for line in written_lines(written)))
+        else:
+            note(f"ackfsm {arguments.command}: {_why_none(answer, arguments.anomaly)}")
 
-    write_then_report(files, report)
+    hand_out_texts(arguments, lambda: {path: write(specification, few) for path, few in files.items()}, document, shown)
 
 
-def _files(output: Path, form: Form, witnesses: Sequence[Witness]) -> dict[Path, Sequence[Witness]]:
+def _files(output: Path | None, form: Form, witnesses: Sequence[Witness]) -> dict[Path, Sequence[Witness]]:
     """What goes into which file: ``way.mmd``, or ``way-loss.mmd`` and others where a file holds one of several.
 
     A pipe or a device gets them all.
     """
+    if output is None:
+        return {}
     if len(witnesses) < 2 or form not in _ONE_A_FILE or leads_out(output):  # noqa: PLR2004 - several
         return {output: witnesses} if witnesses else {}
     stem, dot, ending = output.name.partition(".")
@@ -173,16 +154,15 @@ def _why_none_of_few(answer: Answer, name: str | None) -> str:
 
 
 def _print(form: Form, specification: Specification, witnesses: Sequence[Witness]) -> None:
-    if form is not Form.STEPS or not (screen := console()).is_terminal:
-        text = _writer(form)(specification, witnesses)
-        (print_text if form is Form.STEPS else print_file)(text)
-        return
     from ackfsm.showing.views.witness import witness_screen
 
-    for witness in witnesses:
-        renderable = witness_screen(specification, witness)
-        with standard_output():
-            screen.print(renderable, "", sep="\n")
+    if form is not Form.STEPS:
+        print_file(_writer(form)(specification, witnesses))
+        return
+    show_text(
+        lambda: _writer(form)(specification, witnesses),
+        lambda: [part for one in witnesses for part in (witness_screen(specification, one), "")],
+    )
 
 
 _Writer: TypeAlias = Callable[[Specification, Sequence[Witness]], str]

@@ -5,51 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
-from ackfsm.cli._options import at_least, size
+from ackfsm.cli._options import Group, Option, at_least, size
 from ackfsm.rates import timing
 from ackfsm.support import throughput
 from ackfsm.terms import InputError
-
-
-def add_workload(parser: argparse.ArgumentParser) -> None:
-    """The numbers of :class:`ackfsm.rates.timing.Workload`: the network, what takes time, the load."""
-    network = parser.add_argument_group("the network")
-    network.add_argument("--rtt", metavar="TIME", default="0.25ms", help="the round trip (default: 0.25ms)")
-    network.add_argument(
-        "--bandwidth", metavar="BITS", default="1Gib", help="bits a second of each connection, or any (default: 1Gib)"
-    )
-    network.add_argument(
-        "--bandwidth-back", metavar="BITS", help="the same from the broker to a client (default: that of --bandwidth)"
-    )
-    network.add_argument(
-        "--message-size", metavar="BYTES", type=size, default=1500, help="a message on the wire (default: 1500)"
-    )
-    times = parser.add_argument_group("what takes time")
-    for option, meaning in _TIMES.items():
-        times.add_argument(f"--{option}", metavar="TIME", help=meaning)
-    times.add_argument(
-        "--group-commit",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-        help="a sync of the journal takes all that is written (default: yes)",
-    )
-    load = parser.add_argument_group("the load")
-    load.add_argument("--producers", metavar="N", type=at_least(1), default=1, help="how many (default: 1)")
-    load.add_argument("--consumers", metavar="N", type=at_least(1), default=1, help="how many (default: 1)")
-    load.add_argument(
-        "--per-commit", metavar="N", type=at_least(1), default=1, help="messages of a transaction (default: 1)"
-    )
-    load.add_argument(
-        "--per-acknowledge",
-        metavar="N",
-        type=at_least(1),
-        default=1,
-        help="messages between two calls that acknowledge all so far (default: 1)",
-    )
-    load.add_argument("--rate", metavar="R", help="messages a second that there are to send (default: any number)")
-
 
 _TIMES = {
     "send-time": "work of a producer for each message (default: none)",
@@ -58,6 +19,46 @@ _TIMES = {
     "processing-time": "work of a consumer for each message (default: none)",
     "timer": "how long the broker waits for its threshold (default: 1s)",
 }
+
+WORKLOAD: Final = (
+    Group(
+        "the network",
+        (
+            Option("--rtt TIME", "the round trip (default: 0.25ms)", default="0.25ms"),
+            Option("--bandwidth BITS", "bits a second of each connection, or any (default: 1Gib)", default="1Gib"),
+            Option("--bandwidth-back BITS", "the same from the broker to a client (default: that of --bandwidth)"),
+            Option("--message-size BYTES", "a message on the wire (default: 1500)", size, 1500),
+        ),
+    ),
+    Group(
+        "what takes time",
+        (
+            *(Option(f"--{option} TIME", meaning) for option, meaning in _TIMES.items()),
+            Option(
+                "--group-commit",
+                "a sync of the journal takes all that is written (default: yes)",
+                default=True,
+                action=argparse.BooleanOptionalAction,
+            ),
+        ),
+    ),
+    Group(
+        "the load",
+        (
+            Option("--producers N", "how many (default: 1)", at_least(1), 1),
+            Option("--consumers N", "how many (default: 1)", at_least(1), 1),
+            Option("--per-commit N", "messages of a transaction (default: 1)", at_least(1), 1),
+            Option(
+                "--per-acknowledge N",
+                "messages between two calls that acknowledge all so far (default: 1)",
+                at_least(1),
+                1,
+            ),
+            Option("--rate R", "messages a second that there are to send (default: any number)"),
+        ),
+    ),
+)
+"""The numbers of :class:`ackfsm.rates.timing.Workload`: the network, what takes time, the load."""
 
 
 def workload_of(arguments: argparse.Namespace) -> timing.Workload:

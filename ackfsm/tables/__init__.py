@@ -1,6 +1,6 @@
 """The tables of ``spec/``, read, validated and cross-checked."""
 
-from ackfsm.tables._conditions import ALWAYS, BOUND_SETTINGS, Condition, parse_condition
+from ackfsm.tables._conditions import ALWAYS, BOUND_SETTINGS, Condition, condition_of, parse_condition
 from ackfsm.tables._events import Event, Lane
 from ackfsm.tables._forms import shipped_tables
 from ackfsm.tables._guarantees import Exclusion, Guarantee, Guarantees, Implication, Level
@@ -71,6 +71,7 @@ __all__ = [
     "When",
     "base_state",
     "check_sources",
+    "condition_of",
     "format_value",
     "hold",
     "is_profile_file",

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from ackfsm import terms
+from ackfsm.tables._source import Document
 
 _Function: TypeAlias = Callable[[Mapping[str, Any]], Any]
 """Computes a value from the settings."""
@@ -116,6 +117,23 @@ def parse_condition(text: str, named: Mapping[str, Condition]) -> Condition:
     names = _names_in(tree)
     through = (named[name].settings() for name in names & named.keys())
     return Condition(text, named, names, (names - named.keys()).union(*through))
+
+
+def condition_of(
+    document: Document,
+    path: tuple[str | int, ...],
+    row: Mapping[str, Any],
+    named: Mapping[str, Condition],
+    what: str = "",
+) -> Condition:
+    """The condition of the row at ``path``; :data:`ALWAYS` if it has none.
+
+    Raises :class:`ackfsm.terms.SpecError` for one that cannot be parsed, which says ``what`` it is about.
+    """
+    if "when" not in row:
+        return ALWAYS
+    with document.at((*path, "when"), what):
+        return parse_condition(str(row["when"]), named)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ackfsm.tables._machine import IndexKind, Machine, Relation
 from ackfsm.tables._seeds import check_seeds
 from ackfsm.tables._source import Document
 from ackfsm.tables._sources import check_sources, texts_under
-from ackfsm.terms import Anomaly, InputError, SpecError, key_type, parse_value
+from ackfsm.terms import Anomaly, SpecError, key_type, parse_value
 
 if TYPE_CHECKING:
     from ackfsm.tables._specification import Specification
@@ -162,10 +162,8 @@ class _Check:
         if (document := self.execution) is None:
             return
         for path, text in texts_under(document.data, "when"):
-            try:
+            with document.at(path):
                 yield parse_condition(text, self.specification.conditions)
-            except ValueError as error:
-                raise document.error(path, str(error)) from None
 
     def _promises_made(self) -> None:
         made = {name for table in self.specification.profiles.values() for name in table.promises}
@@ -276,12 +274,10 @@ class _Claims:
     def _settings(self, path: _Path, settings: Mapping[str, Any]) -> None:
         for key, value in settings.items():
             for one in value if isinstance(value, list) else [value]:
-                try:
+                with self.document.at((*path, key)):
                     key_type(key)
                     if one != "any":
                         parse_value(key, one)
-                except InputError as error:
-                    raise self.document.error((*path, key), str(error)) from None
 
     def _row(self, path: _Path, row: Mapping[str, Any]) -> None:
         machine = self.specification.machines.get(row["machine"])

@@ -133,10 +133,8 @@ class _Loader:
             yield self._read(f"{folder}/{file.name}", form)
 
     def _condition(self, document: Document, path: tuple[str | int, ...], text: str) -> Condition:
-        try:
+        with document.at(path):
             return parse_condition(text, self.conditions)
-        except ValueError as error:
-            raise document.error(path, str(error)) from None
 
     def _read_conditions(self) -> None:
         document = self._read("conditions.yaml", "conditions")

@@ -17,7 +17,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple, overload
 
-from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_condition
+from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, condition_of
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, key_type
 
@@ -443,19 +443,6 @@ def _event_ref(text: str) -> EventRef:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Said:
-    """The rest of a row beside its state and its event; no ``target`` is the state itself."""
-
-    kind: RowKind
-    target: str | None
-    because: str
-    source: str | None
-    error: str | None
-    when: Condition
-    line: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class _Reading:
     """A machine that is being read: its document and path, its states, the named conditions and groups of events."""
 
@@ -465,13 +452,11 @@ class _Reading:
     named: Mapping[str, Condition]
     states: tuple[str, ...]
     groups: Mapping[str, tuple[str, ...]]
-    said: dict[tuple[str | int, ...], tuple[_Said, ...]] = dataclasses.field(default_factory=dict)
+    said: dict[tuple[str | int, ...], tuple[Row, ...]] = dataclasses.field(default_factory=dict)
 
     def events(self, key: str, path: tuple[str | int, ...]) -> list[EventRef]:
-        try:
+        with self.document.at(path, f"{self.name}: "):
             named = [_event_ref(part) for part in key.split(",")]
-        except ValueError as error:
-            raise self.document.error(path, f"{self.name}: {error}") from None
         return [EventRef(name, ref.relation) for ref in named for name in self.groups.get(ref.name, (ref.name,))]
 
 
@@ -579,26 +564,15 @@ def _rows(
     return rows
 
 
-def _row(reading: _Reading, state: str, event: EventRef, said: _Said, path: tuple[str | int, ...]) -> Row:
-    target = state if said.target is None else said.target
+def _row(reading: _Reading, state: str, event: EventRef, said: Row, path: tuple[str | int, ...]) -> Row:
+    target = said.target or state
     if target not in reading.states:
         raise reading.document.error(path, f"{reading.name}.{state}: {event} leads to {target!r}, which is no state")
-    return Row(
-        state=state,
-        event=event,
-        kind=said.kind,
-        target=target,
-        because=said.because,
-        source=said.source,
-        error=said.error,
-        when=said.when,
-        file=reading.document.name,
-        line=said.line,
-    )
+    return said._replace(state=state, event=event, target=target)
 
 
-def _said(reading: _Reading, cell: Any, path: tuple[str | int, ...]) -> tuple[_Said, ...]:
-    """Return the rows at ``path``, read once: several states and events often share a cell."""
+def _said(reading: _Reading, cell: Any, path: tuple[str | int, ...]) -> tuple[Row, ...]:
+    """The rows at ``path`` without state and event, read once: several of these often share a cell."""
     if path not in reading.said:
         listed = isinstance(cell, list)
         places = [(item, (*path, i)) for i, item in enumerate(cell)] if listed else [(cell, path)]
@@ -606,28 +580,22 @@ def _said(reading: _Reading, cell: Any, path: tuple[str | int, ...]) -> tuple[_S
     return reading.said[path]
 
 
-def _said_once(reading: _Reading, item: dict[str, Any], path: tuple[str | int, ...]) -> _Said:
+def _said_once(reading: _Reading, item: dict[str, Any], path: tuple[str | int, ...]) -> Row:
     kind = RowKind.TO
     if "to" not in item:
         kind = RowKind.IGNORE if "ignore" in item else RowKind.REFUSE if "refuse" in item else RowKind.TO
-    return _Said(
+    return Row(
+        state="",
+        event=EventRef(""),
         kind=kind,
-        target=item.get("to"),
+        target=item.get("to", ""),
         because=item["because"] if kind is RowKind.TO else item[kind.value],
         source=item.get("source"),
         error=item.get("error"),
-        when=_when(reading, item, path),
+        when=condition_of(reading.document, path, item, reading.named, f"{reading.name}: "),
+        file=reading.document.name,
         line=reading.document.line(path),
     )
-
-
-def _when(reading: _Reading, item: dict[str, Any], path: tuple[str | int, ...]) -> Condition:
-    if "when" not in item:
-        return ALWAYS
-    try:
-        return parse_condition(str(item["when"]), reading.named)
-    except ValueError as error:
-        raise reading.document.error((*path, "when"), f"{reading.name}: {error}") from None
 
 
 def _no_mixed_relations(reading: _Reading, alphabet: tuple[EventRef, ...]) -> None:

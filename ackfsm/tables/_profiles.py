@@ -425,27 +425,21 @@ class _Reader:
         return f"{self.document.name}:{self.document.line(path)}"
 
     def _value(self, path: _Path, key: str, value: object) -> _Value:
-        try:
+        with self.document.at(path):
             return parse_value(key, value)
-        except InputError as error:
-            raise self.document.error(path, str(error)) from None
 
     def _key(self, path: _Path, key: str) -> str:
         if key == "profile":
             raise self.document.error(path, "the profile is the name of the file and no setting of it; delete this")
-        try:
+        with self.document.at(path):
             key_type(key)
-        except InputError as error:
-            raise self.document.error(path, str(error)) from None
         return key
 
     def _condition(self, path: _Path, row: Mapping[str, Any]) -> Condition | None:
         if "when" not in row:
             return None
-        try:
+        with self.document.at(path):
             return parse_condition(row["when"], self.conditions)
-        except ValueError as error:
-            raise self.document.error(path, str(error)) from None
 
     def _condition_on_settings(self, path: _Path, row: Mapping[str, Any]) -> Condition | None:
         """The condition of ``row``, which reads nothing but settings."""

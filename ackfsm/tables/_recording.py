@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from ackfsm.tables._conditions import ALWAYS, Condition
 from ackfsm.tables._events import Event
 from ackfsm.tables._source import Document
-from ackfsm.terms import InputError, parse_value
+from ackfsm.terms import parse_value
 
 _Path: TypeAlias = tuple[str | int, ...]
 
@@ -398,10 +398,8 @@ class _Reader:
     def _settings(self, path: _Path, data: Mapping[str, object]) -> Mapping[str, Any]:
         found = {}
         for name, value in data.items():
-            try:
+            with self._document.at((*path, name)):
                 found[name] = parse_value(name, value)
-            except InputError as error:
-                raise self._document.error((*path, name), str(error)) from None
         return MappingProxyType(found)
 
     def _reasons(self, path: _Path, data: Collection[Mapping[str, Any]]) -> tuple[Reason, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ackfsm.tables._source import Document
-from ackfsm.terms import InputError, key_type, parse_value
+from ackfsm.terms import key_type, parse_value
 
 if TYPE_CHECKING:
     from ackfsm.tables._specification import Specification
@@ -154,12 +154,10 @@ class _Check:
 
     def _setting(self, path: _Path, text: str) -> None:
         key, equals, value = text.partition("=")
-        try:
+        with self.document.at(path):
             key_type(key)
             if equals:
                 parse_value(key, value)
-        except InputError as error:
-            raise self.document.error(path, str(error)) from None
 
     def _row(self, path: _Path, text: str) -> None:
         name, _, rest = text.partition(".")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import yaml
 
-from ackfsm.terms import SpecError
+from ackfsm.terms import InputError, SpecError
 
 if TYPE_CHECKING:
     import jsonschema
@@ -48,6 +50,14 @@ class Document:
     def error(self, path: _Path, sentence: str) -> SpecError:
         """A :class:`SpecError` that names this file and the line of ``path``."""
         return SpecError(f"{self.file}:{self.line(path)}: {sentence}")
+
+    @contextlib.contextmanager
+    def at(self, path: _Path, what: str = "") -> Iterator[None]:
+        """Have what is wrong with a value say this file and the line of ``path``, and ``what`` it is about."""
+        try:
+            yield
+        except (InputError, ValueError) as error:
+            raise self.error(path, f"{what}{error}") from None
 
 
 def read_document(file: Path, name: str, schema: dict[str, Any] | None) -> Document:

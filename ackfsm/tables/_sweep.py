@@ -68,10 +68,8 @@ def _factor(
     when = condition((number, "when"), row.get("when", "True"))
     if unfit := sorted(when.settings() & STATIC_NAMES.keys()):
         raise document.error((number, "when"), f"{unfit[0]} is no setting; a switch matters in a configuration")
-    try:
+    with document.at((number,)):
         values = tuple(_values(row["key"], row.get("values")))
-    except InputError as error:
-        raise document.error((number,), str(error)) from None
     left_out = _omission(document, number, row, condition)
     return Factor(row["key"], values, when, left_out, row["because"], row["source"])
 
@@ -90,10 +88,8 @@ def _omission(
         raise document.error(
             (*path, "when"), f"{unfit[0]} does not say how many messages there are; only messages may stand here"
         )
-    try:
+    with document.at((*path, "value")):
         return Omission(parse_value(row["key"], omitted["value"]), when, omitted["because"], omitted["source"])
-    except InputError as error:
-        raise document.error((*path, "value"), str(error)) from None
 
 
 def _values(key: str, stated: list[object] | None) -> Iterator[Value]:

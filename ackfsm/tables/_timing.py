@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ackfsm.tables._conditions import ALWAYS, Condition, parse_condition
+from ackfsm.tables._conditions import Condition, condition_of
 from ackfsm.tables._source import Document
 
 
@@ -120,9 +120,4 @@ class _Reader:
         return tuple(Rule(row[word], self.condition(row, key, number)) for number, row in enumerate(rows))
 
     def condition(self, row: Mapping[str, Any], *at: str | int) -> Condition:
-        if "when" not in row:
-            return ALWAYS
-        try:
-            return parse_condition(row["when"], self.conditions)
-        except ValueError as error:
-            raise self.document.error((*at, "when"), str(error)) from None
+        return condition_of(self.document, at, row, self.conditions)

@@ -31,7 +31,7 @@ def test_it_takes_the_options_of_check(capsys: pytest.CaptureFixture[str]) -> No
         "--profile artemis --set blockOnAcknowledge=true --fault broker_crash --fault rejection --max-faults 2"
         " --messages 2 --action rollback --without timer_fires"
     )
-    assert cli.main(["export", "--format", "json", *shlex.split(options)]) == 0
+    assert cli.main(["export", "--as", "json", *shlex.split(options)]) == 0
     document = json.loads(capsys.readouterr().out)
     assert cli.main(["check", "--json", "--max-states", "10", *shlex.split(options)]) == 3
     answer = json.loads(capsys.readouterr().out)
@@ -53,7 +53,7 @@ def test_a_tla_module_is_called_as_its_file_and_has_its_configuration_beside_it(
 
 
 def test_json_has_the_text_of_every_file(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["export", "--json", "--format", "tla"]) == 0
+    assert cli.main(["export", "--json", "--as", "tla"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["format"] == Format.TLA
     assert answer["files"].keys() == {"System.tla", "System.cfg"}
@@ -62,10 +62,10 @@ def test_json_has_the_text_of_every_file(capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--format dot", "dot names no format; --as is one of promela, tla, json, scxml"),
+        ("--as dot", "dot names no format; --as is one of promela, tla, json, scxml"),
         ("--output model.txt", "model.txt names no format; --as is one of promela, tla, json, scxml"),
         ("--output a-b.tla", "a-b.tla cannot be a TLA+ module; name the file with letters, digits and underscores"),
-        ("--format tla --output x.txt", "a TLA+ module is in a file of its own name; write --output x.tla"),
+        ("--as tla --output x.txt", "a TLA+ module is in a file of its own name; write --output x.tla"),
         ("--output nowhere/x.pml", "nowhere/x.pml: cannot be written (No such file or directory); name another file"),
         ("--fault rain", "there is no fault 'rain'; the faults are "),
     ],

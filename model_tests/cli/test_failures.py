@@ -5,10 +5,8 @@ from __future__ import annotations
 import concurrent.futures
 import errno
 import json
-import multiprocessing
 import os
 import resource
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -413,9 +411,7 @@ def _odd_places(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.usefixtures("never")
-@pytest.mark.parametrize(
-    "line", ["check --as svg", "explain --as itf", "draw delivery --format table", "export --format json"]
-)
+@pytest.mark.parametrize("line", ["check --as svg", "explain --as itf", "draw delivery --as table", "export --as json"])
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -452,7 +448,7 @@ def test_where_several_witnesses_went_is_told(tmp_path: Path, capsys: pytest.Cap
     assert sorted(json.loads(capsys.readouterr().out)["written"]) == [str(path) for path in written]
 
 
-@pytest.mark.parametrize("name", ["/dev/stdout", "-", "/proc/self/fd/1"])
+@pytest.mark.parametrize("name", few(["/dev/stdout", "-", "/proc/self/fd/1"], 2))
 def test_standard_output_by_its_name_gets_all_of_them(name: str, tmp_path: Path) -> None:
     asked = [*ALL_WAYS.split(), "--as", "mermaid"]
     printed = ended(*asked)
@@ -486,7 +482,7 @@ def test_others_files_among_the_pages_are_left_alone(tmp_path: Path, monkeypatch
     assert (tmp_path / "pipe.md").is_fifo()
 
 
-# what is said twice, and numbers that are none
+# what is said twice
 
 
 @pytest.mark.parametrize(
@@ -516,39 +512,6 @@ def _code(line: list[str]) -> int:
         return int(end.code or 0)
 
 
-NUMBERS = {
-    "check --max-states 0": "'0' is not a whole number from 1, or any",
-    "check --max-states -1": "'-1' is not a whole number from 1, or any",
-    "check --jobs 0": "'0' is not a whole number from 1;",
-    "check --jobs any": "'any' is not a whole number from 1;",
-    "check --max-memory 0": "'0' is not a size, as 512MiB or 8GiB are",
-    "check --max-faults none": "'none' is not a whole number from 0, or any",
-    f"check --max-states {'9' * 5_000}": "' (5,000 characters) is not a whole number from 1",
-    "check --max-states ٣": "is not a whole number from 1",
-    "claims --max-states 0": "'0' is not a whole number from 1;",
-    "claims --max-states any": "'any' is not a whole number from 1;",
-    "claims --jobs 0": "'0' is not a whole number from 1;",
-    "claims --jobs any": "'any' is not a whole number from 1;",
-    "matrix --messages 0": "'0' is not a whole number from 1, or any",
-    "matrix --jobs any": "'any' is not a whole number from 1;",
-    "matrix --jobs 0": "'0' is not a whole number from 1;",
-    "matrix --max-states 0": "'0' is not a whole number from 1, or any",
-    "systems --jobs any": "'any' is not a whole number from 1;",
-    "check --reduce foo": "invalid choice: 'foo' (choose from 'none', 'partial-order'",
-    "check \x1b[2J": "unrecognized arguments: \\x1b[2J",
-}
-
-
-@pytest.mark.parametrize("line", NUMBERS, ids=range(len(NUMBERS)))
-def test_a_number_that_is_none_is_refused_in_one_line(line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        cli.main(line.split(" "))
-    err = capsys.readouterr().err
-    assert (end.value.code, err.count("\n")) == (USAGE, 1)
-    assert NUMBERS[line] in err
-    assert len(err) < 500
-
-
 def test_no_limit_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
 
@@ -559,35 +522,6 @@ def test_no_limit_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ackfsm.checking.explore.check", check)
     assert [cli.main(["check", "--max-states", number]) for number in ("any", "7")] == [USAGE, USAGE]
     assert asked == [None, 7]
-
-
-# worker processes
-
-
-def _killed(*_: object, **__: object) -> None:
-    assert multiprocessing.parent_process() is not None, "it is done in this process"
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-KILLED = {
-    "claims --id C01 --id C02 --jobs 2": "ackfsm.surveys.claims._run.answer",
-    "systems solace --jobs 2": "ackfsm.surveys.matrix._causes._causes_in_each",
-    f"{TINY_MATRIX} --jobs 2": "ackfsm.surveys.matrix._run._outcomes",
-    f"{TINY_MATRIX} --pairs --messages any --jobs 2": "ackfsm.surveys.matrix._run.decided",
-}
-"""Commands whose work is done in processes, and the task in which one of these is killed."""
-
-
-@pytest.mark.parametrize("line", few([*KILLED], 2))
-def test_a_worker_that_is_killed_is_one_sentence(
-    line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(tables, "load", shipped)
-    monkeypatch.setattr(KILLED[line], _killed)
-    assert cli.main(line.split()) == FAILED
-    told = capsys.readouterr()
-    sentence = "a worker process was killed, probably for want of memory; use fewer with --jobs, or search less"
-    assert (told.out, told.err) == ("", f"ackfsm {line.split(maxsplit=1)[0]}: {sentence}\n")
 
 
 def test_violations_alone_end_with_1() -> None:

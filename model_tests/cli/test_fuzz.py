@@ -18,7 +18,7 @@ from model_tests.fuzz.files import Laboratory
 from model_tests.fuzz.outcomes import Outcome, complaints, run
 from model_tests.support.whole import WHOLE
 
-FEW = settings(max_examples=120 if WHOLE else 40, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=120 if WHOLE else 25, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -160,7 +159,7 @@ def test_a_hint_shows_foreign_text_escaped_and_short() -> None:
     assert meant(7, ["7"]) == meant("", ["a"]) == meant("q", []) == ""
 
 
-# flags that had another name
+# one name for each thing
 
 
 @pytest.mark.parametrize("command", ["check", "explain", "matrix", "claims", "systems"])
@@ -171,13 +170,10 @@ def test_jobs_is_the_name_everywhere(command: str, capsys: pytest.CaptureFixture
     assert "--jobs N" in capsys.readouterr().out
 
 
-def test_as_is_the_name_of_what_is_written_everywhere(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    texts = []
-    for option in ("--as", "--format"):
-        assert _ended("draw", "redelivery", option, "mermaid") == 0
-        assert _ended("export", option, "json", "--max-faults", "0", "--output", str(tmp_path / option)) == 0
-        texts.append((capsys.readouterr().out, (tmp_path / option).read_text(encoding="utf-8")))
-    assert texts[0] == texts[1]
+def test_as_is_the_name_of_what_is_written_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("draw", "export"):
+        assert _ended(command, "--format", "table") == 2
+    capsys.readouterr()
     for command in commands_of(_make_parser()).choices:
         assert _ended("help", command) == 0
         shown = capsys.readouterr().out

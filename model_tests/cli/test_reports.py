@@ -22,6 +22,7 @@ from ackfsm.terms import Configuration
 from ackfsm.verify.folding import chunks
 from model_tests.support.places import DATA, PROJECT
 from model_tests.support.tables import shipped
+from model_tests.support.whole import in_turn
 
 SYNTHETIC = sorted((DATA / "synthetic").glob("*.jsonl"))
 RESURRECTION = DATA / "synthetic" / "resurrection.jsonl"
@@ -55,8 +56,7 @@ def reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     return verified
 
 
-@pytest.mark.parametrize("never", [(), ("--never", ANYTHING)], ids=["", "never anything"])
-@pytest.mark.parametrize("path", SYNTHETIC, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("never", "path"), in_turn([(), ("--never", ANYTHING)], SYNTHETIC, 1))
 def test_a_report_is_as_strict_as_the_exit_code(path: Path, never: tuple[str, ...], reported: Any) -> None:
     code, found, reports = reported(path, *never)
     (suite,) = reports["junit"]

@@ -61,7 +61,7 @@ _BOUNDED = _CONFIGURED | {
 }
 _SEARCHED = _BOUNDED | {
     "reduce": mostly(("none", "partial-order")),
-    "workers": mostly(("1", "2")),
+    "jobs": mostly(("1", "2")),
     "progress": None,
     "forever": mostly(("listener_exception", "broker_crash", "recover")),
     "as": mostly(("steps", "mermaid", "plantuml", "svg", "pytest", "itf")),
@@ -168,12 +168,12 @@ def _certificate_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
 def _draw_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     machine = draw_(st.one_of(st.just([]), mostly(("entry", "delivery", "loss", "broker")).map(lambda name: [name])))
     form = mostly(("dot", "mermaid", "plantuml", "table"))
-    return ["draw", *machine, *draw_(_options(3, **_CONFIGURED, format=form, output=laboratory.output(), json=None))]
+    return ["draw", *machine, *draw_(_options(3, **_CONFIGURED, **{"as": form}, output=laboratory.output(), json=None))]
 
 
 def _export_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:
     form = mostly(("promela", "tla", "json", "scxml"))
-    return ["export", *draw_(_options(4, **_BOUNDED, format=form, output=laboratory.output(), json=None))]
+    return ["export", *draw_(_options(4, **_BOUNDED, **{"as": form}, output=laboratory.output(), json=None))]
 
 
 def _claims_line(draw_: st.DrawFn, laboratory: Laboratory) -> list[str]:

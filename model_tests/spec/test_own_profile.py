@@ -97,7 +97,7 @@ SMALL = (
 )
 COMMANDS = {
     "explain": "explain --anomaly unflagged_duplicate",
-    "draw": "draw redelivery --format mermaid",
+    "draw": "draw redelivery --as mermaid",
     "matrix in other processes": f"matrix --jobs 2 --no-pairs {SMALL}",
 }
 

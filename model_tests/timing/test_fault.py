@@ -12,6 +12,7 @@ from ackfsm.rates.simulation import FAULTS, FaultRun, simulate, simulate_fault
 from ackfsm.rates.timing import Workload
 from ackfsm.terms import InputError
 from model_tests.support.tables import shipped
+from model_tests.support.whole import in_turn
 
 MILLISECOND = Fraction(1, 1000)
 WORK = Workload(rtt=MILLISECOND, sync_time=MILLISECOND, bandwidth=Fraction(2**30), bandwidth_back=Fraction(2**30))
@@ -37,7 +38,7 @@ def test_a_crash_stops_a_blocking_producer_until_the_repair_and_nothing_confirme
 
 
 def test_what_is_not_stored_is_lost_by_a_crash_and_not_by_a_connection() -> None:
-    unconfirmed: dict[str, Any] = {"delivery_mode": "NON_PERSISTENT", "messages": 4_000, "at": 20}
+    unconfirmed: dict[str, Any] = {"delivery_mode": "NON_PERSISTENT", "messages": 2_000, "at": 10}
     found = broken("artemis", "broker_crash", **unconfirmed)
     away = 89_478 * (WORK.rtt + WORK.transmission_back)
     assert found.lost == pytest.approx(float(away), rel=0.05), "what was on its way, a round trip of messages"
@@ -45,7 +46,7 @@ def test_what_is_not_stored_is_lost_by_a_crash_and_not_by_a_connection() -> None
 
 
 def test_who_sends_again_has_duplicates_and_no_doubts() -> None:
-    window: dict[str, Any] = {"publish_window": 50, "messages": 2_000, "at": 30}
+    window: dict[str, Any] = {"publish_window": 50, "messages": 1_000, "at": 15}
     again = broken("solace", "producer_link_loss", **window, resend_in_doubt=True)
     assert (again.resent, again.in_doubt, again.lost) == (50, 0, 0)
     assert again.duplicated > 0
@@ -74,8 +75,10 @@ def test_a_transaction_in_doubt_is_repeated_where_the_tables_say_so() -> None:
     assert (again.in_doubt, again.resent, again.lost) == (0, 10, 0)
 
 
-@pytest.mark.parametrize("mode", ["INDIVIDUAL_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"])
-@pytest.mark.parametrize("fault", FAULTS)
+MODES = ("INDIVIDUAL_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED")
+
+
+@pytest.mark.parametrize(("mode", "fault"), in_turn(MODES, [*FAULTS], 1))
 def test_at_the_end_nothing_is_left_in_the_queue(mode: str, fault: str) -> None:
     work = Workload(rtt=MILLISECOND, messages_per_acknowledge=7, messages_per_commit=7)
     assert broken("jms", fault, 201, 25, work, ack_mode=mode).waiting == 0
@@ -100,15 +103,15 @@ def test_what_cannot_be_run_is_refused(fault: str, work: Workload, at: int, said
 
 
 def test_the_command_tells_the_fault(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["plan", "--rtt", "1ms", "--simulate", "1000", "--fault-at", "200ms", "--recovery", "50ms"]
+    words = ["plan", "--rtt", "1ms", "--simulate", "400", "--fault-at", "120ms", "--recovery", "50ms"]
     assert cli.main([*words, "--fault", "producer_link_loss", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["simulated"]["fault"]
-    assert (found["fault"], found["at"], found["recovery"]) == ("producer_link_loss", 0.2, 0.05)
+    assert (found["fault"], found["at"], found["recovery"]) == ("producer_link_loss", 0.12, 0.05)
     assert found["publish"]["back"] == pytest.approx(0.05, abs=0.003)
     assert cli.main(words) == 0
     screen = capsys.readouterr().out
     assert max(map(len, screen.splitlines())) <= 80
-    assert "broker_crash after 200 ms, repaired 50 ms later" in screen
+    assert "broker_crash after 120 ms, repaired 50 ms later" in screen
     assert "lost: 0" in screen
 
 

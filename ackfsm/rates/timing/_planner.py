@@ -21,49 +21,28 @@ from ackfsm.rates.timing._workload import Workload
 
 _Found = TypeVar("_Found")
 
-_SENDING: Final = (
-    "rtt",
-    "bandwidth",
-    "message_size",
-    "send_time",
-    "broker_time",
-    "sync_time",
-    "group_commit",
-    "timer",
-    "producers",
-    "messages_per_commit",
-    "rate",
-    "credit",
+
+def _fields(of: type[Workload | Waits], *others: str) -> tuple[str, ...]:
+    """The fields but for the ``others``."""
+    return tuple(field.name for field in dataclasses.fields(of) if field.name not in others)
+
+
+_SENDING: Final = _fields(
+    Workload, "bandwidth_back", "processing_time", "consumers", "messages_per_acknowledge", "lazy_batch"
 )
-_CONSUMING: Final = (
-    "rtt",
-    "bandwidth_back",
-    "message_size",
-    "sync_time",
-    "group_commit",
-    "processing_time",
-    "consumers",
-    "messages_per_commit",
-    "messages_per_acknowledge",
-    "lazy_batch",
-)
-_OF_SENDS: Final = (
-    "next_send_after",
-    "has_timer",
-    "completes_first",
-    "send_after_sync",
-    "commit_after_sync",
-    "is_journalled",
-)
-_OF_DELIVERIES: Final = (
+"""What the rate of producers may depend on: all but what only consumers have, and so on."""
+_CONSUMING: Final = _fields(Workload, "bandwidth", "send_time", "broker_time", "timer", "producers", "rate", "credit")
+_OF_SENDS: Final = _fields(
+    Waits,
     "settled_by",
     "waits_for_acknowledged",
     "acknowledged_first",
     "prefetch",
     "freed_on_delivery",
-    "commit_after_sync",
     "acknowledge_after_sync",
-    "is_journalled",
+)
+_OF_DELIVERIES: Final = _fields(
+    Waits, "next_send_after", "window", "threshold", "has_timer", "completes_first", "send_after_sync"
 )
 
 _MOST: Final = 20_000
@@ -74,11 +53,9 @@ class Planner:
     """Plans one workload after the other; each plan is what :func:`ackfsm.rates.timing.plan` answers."""
 
     def __init__(self) -> None:
-        self._publish: _Remembered[Side] = _Remembered(publish_side, _SENDING, (*_OF_SENDS, "window", "threshold"))
+        self._publish: _Remembered[Side] = _Remembered(publish_side, _SENDING, _OF_SENDS)
         self._deliver: _Remembered[Side] = _Remembered(deliver_side, _CONSUMING, _OF_DELIVERIES)
-        self._fills: _Remembered[int | None] = _Remembered(
-            window_that_fills, _SENDING, (*_OF_SENDS, "window", "threshold")
-        )
+        self._fills: _Remembered[int | None] = _Remembered(window_that_fills, _SENDING, _OF_SENDS)
 
     def plan(self, work: Workload, waits: Waits) -> Plan:
         """Return the plan of a configuration; ``waits`` says what waits for what."""

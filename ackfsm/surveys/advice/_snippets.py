@@ -12,19 +12,18 @@ from types import MappingProxyType
 from typing import Any
 
 from ackfsm.tables import (
-    ALWAYS,
     Condition,
     Document,
     ProfileTable,
     Specification,
     VendorAlias,
     check_sources,
+    condition_of,
     format_value,
-    parse_condition,
     read_form,
     shipped_tables,
 )
-from ackfsm.terms import Configuration, InputError, check_number, parse_value
+from ackfsm.terms import Configuration, check_number, parse_value
 from ackfsm.text import meant, quoted
 
 CANNOT = "cannot be asked for"
@@ -200,10 +199,8 @@ class _Reader:
                     raise self.document.error(
                         ("written", key, value), "only the number of a constant stands here, {key:number}"
                     )
-                try:
+                with self.document.at(("written", key, value)):
                     found[key, parse_value(key, value)] = text
-                except InputError as error:
-                    raise self.document.error(("written", key, value), str(error)) from None
         return found
 
     def _place(self, path: tuple[str | int, ...], row: Mapping[str, Any]) -> _Place:
@@ -270,12 +267,7 @@ class _Reader:
                     raise self.document.error(path, f"{hole[0]} has no value{meant(name, known)}; correct the name")
 
     def _condition(self, path: tuple[str | int, ...], row: Mapping[str, Any]) -> Condition:
-        if "when" not in row:
-            return ALWAYS
-        try:
-            return parse_condition(row["when"], self.specification.conditions)
-        except ValueError as error:
-            raise self.document.error((*path, "when"), str(error)) from None
+        return condition_of(self.document, path, row, self.specification.conditions)
 
 
 class _Page:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ackfsm.tables import ALWAYS, Condition, Document, Specification, Value, parse_condition, read_form
-from ackfsm.terms import InputError, key_type, parse_value
+from ackfsm.tables import Condition, Document, Specification, Value, condition_of, read_form
+from ackfsm.terms import key_type, parse_value
 
 SIZES_OF_WORKLOADS = frozenset({"messages_per_commit", "messages_per_acknowledge"})
 """Sizes that are no settings: they belong to what the application does."""
@@ -57,12 +57,9 @@ def _guarantee(document: Document, specification: Specification, name: str, row:
 
 def _choice(document: Document, specification: Specification, kind: str, number: int, row: Mapping[str, Any]) -> Choice:
     key = row["key"]
-    try:
+    with document.at((kind, number)):
         values = tuple(_value(key, value) for value in row["values"])
-        when = parse_condition(row["when"], specification.conditions) if "when" in row else ALWAYS
-    except (InputError, ValueError) as error:
-        raise document.error((kind, number), str(error)) from None
-    return Choice(key, values, when)
+    return Choice(key, values, condition_of(document, (kind, number), row, specification.conditions))
 
 
 def _value(key: str, value: object) -> Value:
