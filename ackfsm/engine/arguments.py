@@ -34,7 +34,7 @@ def body_of(given: object) -> Body:
     if isinstance(given, bytes | bytearray | memoryview):
         return bytes(given)
     if isinstance(given, str):
-        return _text("body", given)
+        return text_of("body", given)
     if isinstance(given, Mapping):
         return MappingProxyType({_entry(name): _mapped(name, value) for name, value in given.items()})
     raise InputError(f"body cannot be {_shown(given)}; it is bytes, text, or a mapping of names to values")
@@ -42,7 +42,7 @@ def body_of(given: object) -> Body:
 
 def _entry(name: object) -> str:
     """A name in a mapping (JMS 3.1, ``MapMessage``: it is not empty)."""
-    return _text("a name in the body", name, least=1)
+    return text_of("a name in the body", name, least=1)
 
 
 def _mapped(name: object, value: object) -> MapValue:
@@ -59,7 +59,7 @@ def headers_of(given: object) -> Mapping[str, HeaderValue]:
 
 
 def _header(name: object) -> str:
-    return _text("the name of a header", name)
+    return text_of("the name of a header", name)
 
 
 def _named(name: object, value: object) -> HeaderValue:
@@ -69,7 +69,7 @@ def _named(name: object, value: object) -> HeaderValue:
 
 def _value(what: str, value: object, kinds: str) -> HeaderValue:
     if isinstance(value, str):
-        return _text(what, value)
+        return text_of(what, value)
     if isinstance(value, int) and value.bit_length() > _BITS:
         raise InputError(f"{what} has a number of more than {_BITS} bits; send it as text")
     if value is None or isinstance(value, bool | int | float):
@@ -77,24 +77,9 @@ def _value(what: str, value: object, kinds: str) -> HeaderValue:
     raise InputError(f"{what} cannot be {_shown(value)}; it is {kinds}")
 
 
-def id_of(given: object) -> str:
-    """An id of a message."""
-    return _short("message_id", given, LONGEST)
-
-
-def correlation_of(given: object) -> str:
-    """What links a message to another."""
-    return _short("correlation_id", given, LONGEST)
-
-
-def client_of(given: object) -> str:
-    """An id of a client."""
-    return _short("client_id", given, _LONGEST_CLIENT)
-
-
-def api_of(given: object) -> str:
-    """The name of a programming interface."""
-    return _text("api", given)
+def id_of(what: str, given: object) -> str:
+    """An id of a message, or of a client."""
+    return _short(what, given, _LONGEST_CLIENT if what == "client_id" else LONGEST)
 
 
 def name_of(given: object) -> str:
@@ -178,13 +163,14 @@ def nanoseconds_of(given: object) -> int:
 
 
 def _short(what: str, given: object, longest: int) -> str:
-    text = _text(what, given, least=1)
+    text = text_of(what, given, least=1)
     if len(text.encode()) > longest:
         raise InputError(f"{what} has at most {longest:,} bytes, and {_shown(text)} has more; choose a shorter one")
     return text
 
 
-def _text(what: str, given: object, *, least: int = 0) -> str:
+def text_of(what: str, given: object, *, least: int = 0) -> str:
+    """Text, in characters that UTF-8 can encode."""
     if not isinstance(given, str):
         raise InputError(f"{what} cannot be {_shown(given)}; it is text")
     if len(given) < least:

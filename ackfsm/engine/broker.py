@@ -8,7 +8,7 @@ from threading import get_ident
 from types import MappingProxyType
 
 from ackfsm import tables
-from ackfsm.engine.arguments import callback_of, check_part, client_of, flag_of, name_of, seed_of
+from ackfsm.engine.arguments import callback_of, check_part, flag_of, id_of, name_of, seed_of
 from ackfsm.engine.closing import Closing
 from ackfsm.engine.connection import Connection
 from ackfsm.engine.consumer import Consumer, Message
@@ -157,7 +157,7 @@ class Broker(BrokerContext, Closing):
         :class:`ackfsm.terms.InputError` for one that the system does not have.
         """
         self.check_use()
-        name = f"client-{self._clients + 1}" if client_id is None else client_of(client_id)
+        name = f"client-{self._clients + 1}" if client_id is None else id_of("client_id", client_id)
         return self._connect(name, settings, self.api if api is None else self.interface(api))
 
     def _connect(self, client_id: str, settings: dict[str, object], api: str | None) -> Connection:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from threading import get_ident
 from typing import Protocol
 
-from ackfsm.engine.arguments import api_of, flag_of, length_of, name_of, time_of
+from ackfsm.engine.arguments import flag_of, length_of, name_of, text_of, time_of
 from ackfsm.engine.core.engine import Engine
 from ackfsm.engine.core.errors import BrokerStopped, IllegalStateException, Stuck
 from ackfsm.engine.core.host import BROKER
@@ -109,7 +109,7 @@ class BrokerContext:
         """
         if api is None:
             return None
-        return self.specification.profiles[self.specification.profile_of(self.profile)].api(api_of(api))
+        return self.specification.profiles[self.specification.profile_of(self.profile)].api(text_of("api", api))
 
     @property
     def running(self) -> bool:

@@ -8,7 +8,6 @@ from typing import Protocol
 from ackfsm.engine.arguments import (
     NO_HEADERS,
     body_of,
-    correlation_of,
     duplicate_id_of,
     headers_of,
     id_of,
@@ -129,8 +128,8 @@ class Producer(Closing):
         named = NO_HEADERS if headers is None else headers_of(headers)
         known = None if duplicate_id is None else duplicate_id_of(duplicate_id)
         answered = None if reply_to is None else reply_of(reply_to)
-        linked = None if correlation_id is None else correlation_of(correlation_id)
-        ident = self._queues.new_id(session.name) if message_id is None else id_of(message_id)
+        linked = None if correlation_id is None else id_of("correlation_id", correlation_id)
+        ident = self._queues.new_id(session.name) if message_id is None else id_of("message_id", message_id)
         now = broker.loop.scheduler.now if broker.clock is None else broker.time()
         sender = self._sender if delivery_mode is None else session.sender_link(delivery_mode)
         mode, hear = sender.configuration.delivery_mode, self._on_outcome

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 
 from model_tests.applications.known import known
-from model_tests.applications.programs import Program, Seeded, houses, program
+from model_tests.applications.programs import Chance, Program, houses, program
 from model_tests.applications.reports import Failure
 from model_tests.applications.runs import perform
 from model_tests.applications.shrinking import shrunk
@@ -30,7 +30,7 @@ HOUSES = 45
 
 def drawn(seed: int, number: int, systems: int = HOUSES) -> Program:
     """Program ``number`` of a seed, on one of so many systems."""
-    return program(Seeded(f"{seed} {number}"), houses(seed * 1_000_003 + number // CHUNK, systems))
+    return program(Chance(f"{seed} {number}"), houses(seed * 1_000_003 + number // CHUNK, systems))
 
 
 def kind_of(failure: Failure) -> str:

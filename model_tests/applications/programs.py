@@ -1,9 +1,8 @@
 """Programs that look like applications: a cast of senders and workers, and the phases that they go through.
 
-A program is plain data, printed as the Python that makes it again.  The same functions draw it from Hypothesis (which
-shrinks it) and from a seeded ``random.Random`` (which is quick).  Phases are drawn from one weighted list each time,
-not as rules of a state machine: Hypothesis switches a random half of its rules off in every run (swarm testing), and
-rules that are always enabled then use up the steps.
+A program is plain data, printed as the Python that makes it again.  Phases are drawn from one weighted list each time,
+not as rules of a state machine of Hypothesis, which switches a random half of its rules off in every run (swarm
+testing): rules that are always enabled then use up the steps.
 """
 
 from __future__ import annotations
@@ -13,12 +12,13 @@ import functools
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Protocol, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from ackfsm.terms import AckMode, Configuration, Consumption, InputError, Profile
 from model_tests.support.tables import shipped
 
 __all__ = [
+    "Chance",
     "Close",
     "Consume",
     "Fault",
@@ -30,7 +30,6 @@ __all__ = [
     "Resend",
     "Rest",
     "Restart",
-    "Seeded",
     "Send",
     "Sender",
     "Strike",
@@ -210,28 +209,18 @@ class House:
     """Acknowledgement mode and consumption."""
 
 
-class Chance(Protocol):
-    """Where a program is drawn from."""
-
-    def number(self, least: int, most: int) -> int:
-        """A whole number."""
-
-    def pick(self, options: Sequence[T]) -> T:
-        """One of them."""
-
-
-class Seeded:
-    """Chance from a seed."""
+class Chance:
+    """Where a program is drawn from: a seed."""
 
     def __init__(self, seed: object) -> None:
         self._random = random.Random(str(seed))
 
     def number(self, least: int, most: int) -> int:
-        """See :class:`Chance`."""
+        """A whole number."""
         return self._random.randint(least, most)
 
     def pick(self, options: Sequence[T]) -> T:
-        """See :class:`Chance`."""
+        """One of them."""
         return self._random.choice(options)
 
 
@@ -274,7 +263,7 @@ _SETTINGS: Mapping[str, Sequence[object]] = {
 @functools.cache
 def houses(seed: int, number: int) -> tuple[House, ...]:
     """So many systems, every profile in turn."""
-    return tuple(_house(Seeded(f"house {seed} {n}"), list(Profile)[n % len(Profile)].value) for n in range(number))
+    return tuple(_house(Chance(f"house {seed} {n}"), list(Profile)[n % len(Profile)].value) for n in range(number))
 
 
 def _house(chance: Chance, profile: str) -> House:

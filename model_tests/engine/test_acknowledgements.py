@@ -20,10 +20,7 @@ from ackfsm.engine import (
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.terms import AckScope
 from model_tests.support.engine.brokers import broker_of, fill, lines, received, rest
-from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 
 def recorded(broker: Broker, event: str) -> list[Any]:
@@ -64,13 +61,11 @@ def delivered_again(mode: str) -> tuple[Broker, Consumer, Message, Message]:
     with broker.connect().session() as sender:
         sender.producer("q").send(message_id="m1")
     first, second = (broker.connect().session(mode) for _ in range(2))
-    old = first.consumer("q").receive(None)
-    assert old is not None
+    old = received(first.consumer("q"))
     other = second.consumer("q")
     first.consumers[0].close()
     first.recover()
-    new = other.receive(None)
-    assert new is not None
+    new = received(other)
     assert (old.id, new.redelivered) == (new.id, True)
     assert other.receive(None) is None  # so that the message is processed
     return broker, other, old, new
@@ -112,7 +107,7 @@ def test_acknowledgements_of_a_session_are_read_in_the_order_in_which_they_were_
         assert read == ["b", "a"], seed
 
 
-class Throwing:
+class _Throwing:
     """A listener that throws at the first delivery of the first message."""
 
     def __init__(self) -> None:
@@ -135,7 +130,7 @@ def test_up_to_a_message_covers_what_was_delivered_before_it(called_on: str, lef
     settings = {"client_ack_scope": "up_to", "consumption": "listener", "listener_exception": "redeliver"}
     broker = broker_of(pace=Timed(seed=seed, latency=(1_000, 1_000)), **settings)
     fill(broker, "a", "b", "c", queue="q")
-    listener = Throwing()
+    listener = _Throwing()
     session = broker.connect().session("CLIENT_ACKNOWLEDGE")
     session.consumer("q", listener=listener)
     broker.wait(lambda: listener.order == ["a", "b", "c", "a"], "the first one again")

@@ -14,10 +14,9 @@ from ackfsm.engine import Body, Broker, Message, Session, Shuffled, Timed
 from ackfsm.engine.aio import AsyncBroker
 from ackfsm.engine.journal import MemoryJournal
 from ackfsm.terms import InputError
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.brokers import received
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 
 class Stage:
@@ -282,8 +281,7 @@ def test_what_was_sent_is_delivered_whatever_becomes_of_what_it_was_made_of() ->
     session.producer("orders").send(body, headers)  # type: ignore[arg-type] # taken, not promised
     body[:] = b"mud"
     headers["from"] = "nowhere"
-    order = session.consumer("orders").receive()
-    assert order is not None
+    order = received(session.consumer("orders"), 0.0)
     assert (order.body, order.headers) == (b"tea", {"from": "Assam"})
     with pytest.raises(TypeError):
         order.headers["from"] = "nowhere"  # type: ignore[index] # they are as they were sent

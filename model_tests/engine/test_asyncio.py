@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -11,10 +10,9 @@ import pytest
 from ackfsm.engine import Broker, IllegalStateException, MessageRejected, Outcome, OutcomeUnknown, Sent, Stuck, Timed
 from ackfsm.engine.aio import AsyncBroker, AsyncMessage
 from ackfsm.engine.journal import MemoryJournal
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
+from model_tests.support.engine.tasks import run, until
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 
 class Counting(MemoryJournal):
@@ -28,24 +26,8 @@ class Counting(MemoryJournal):
         return super().sync()
 
 
-async def until(done: Callable[[], bool]) -> None:
-    """Let the other tasks go on until ``done()``."""
-    while not done():  # noqa: ASYNC110 - no event of the face says so, and nothing sleeps
-        await asyncio.sleep(0)
-
-
 def broker_of(**settings: Any) -> Broker:
     return Broker("jms", specification=shipped(), history=True, **settings)
-
-
-def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run ``work``, which waits for nothing real."""
-
-    async def limited() -> Any:
-        async with asyncio.timeout(30):
-            return await work
-
-    return asyncio.run(limited())
 
 
 @pytest.mark.parametrize("timed", [False, True])

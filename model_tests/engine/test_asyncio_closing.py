@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -28,31 +27,14 @@ from ackfsm.engine.aio import (
     AsyncProducer,
     AsyncSession,
 )
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
+from model_tests.support.engine.tasks import run, until
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 
 def broker_of(**settings: Any) -> Broker:
     settings = {"ack_mode": "CLIENT_ACKNOWLEDGE", "max_delivery_attempts": 0, **settings}
     return Broker("jms", specification=shipped(), history=True, **settings)
-
-
-def run(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run ``work``, which waits for nothing real."""
-
-    async def limited() -> Any:
-        async with asyncio.timeout(30):
-            return await work
-
-    return asyncio.run(limited())
-
-
-async def until(done: Callable[[], bool]) -> None:
-    """Let the other tasks go on until ``done()``."""
-    while not done():  # noqa: ASYNC110 - no event of the face says so, and nothing sleeps
-        await asyncio.sleep(0)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from ackfsm.engine import Broker, OutcomeUnknown
 from ackfsm.engine.producer import Producer
 from model_tests.engine.test_stateful import Engine
-from model_tests.support.engine.calls import Calls, shared_wiring
-
-__all__ = ["shared_wiring"]
+from model_tests.support.engine.calls import Calls
 
 
 def run(text: str) -> None:

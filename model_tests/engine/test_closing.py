@@ -26,12 +26,11 @@ from ackfsm.engine import (
 )
 from ackfsm.engine.journal import FileJournal, Journal, SqliteJournal
 from ackfsm.terms import AckMode, Profile
-from model_tests.support.engine.calls import Application, assert_kept, shared_wiring
+from model_tests.support.engine.brokers import received
+from model_tests.support.engine.calls import Application, assert_kept
 from model_tests.support.engine.refinement import Refinement
 from model_tests.support.tables import shipped
 from model_tests.support.whole import few
-
-__all__ = ["shared_wiring"]
 
 PACES: dict[str, Callable[[], Any]] = {
     "at once": lambda: None,
@@ -103,8 +102,7 @@ def test_a_closed_consumer_gives_back_what_only_its_library_had(profile: str, mo
     fill(broker, "m1", "m2", "m3", "m4")
     session = broker.connect().session()
     consumer = session.consumer("q")
-    message = consumer.receive(None)
-    assert message is not None
+    message = received(consumer)
     assert message.id == "m1"
     consumer.close()
     consumer.close()
@@ -130,8 +128,7 @@ def test_what_the_application_had_stays_with_the_session(mode: str, end: str, pa
     connection = broker.connect()
     session = connection.session()
     consumer = session.consumer("q")
-    message = consumer.receive(None)
-    assert message is not None
+    message = received(consumer)
     with consumer:
         pass
     assert consumer.closed
@@ -219,8 +216,7 @@ def test_other_consumers_of_the_session_go_on() -> None:
     assert session.consumers == [second]
     with pytest.raises(IllegalStateException):
         one.acknowledge()
-    third = second.receive()
-    assert third is not None
+    third = received(second, 0.0)
     assert third.id == "m3"
     third.acknowledge()
     assert broker.queue("q").length == 0
@@ -289,16 +285,14 @@ def test_the_model_closes_a_consumer_as_the_engine_does(mode: str, pace: str) ->
     session = broker.connect().session()
     consumer = session.consumer("q")
     refinement.take(consumer)
-    message = consumer.receive(None)
-    assert message is not None
+    message = received(consumer)
     consumer.close()
     settle(message)
     refinement.check()
     again = session.consumer("q")
     refinement.take(again)
     for name in ("m2", "m3"):
-        message = again.receive(None)
-        assert message is not None
+        message = received(again)
         assert message.id == name
         settle(message)
     while broker.loop.step():
@@ -374,12 +368,10 @@ def test_a_session_closes_when_its_acknowledgements_are_read() -> None:
         producer.send()
     session = broker.connect().session()
     consumer = session.consumer("q")
-    first = consumer.receive(None)
-    assert first is not None
+    first = received(consumer)
     first.acknowledge()
     session.close()
-    last = broker.connect().session().consumer("q").receive(None)
-    assert last is not None
+    last = received(broker.connect().session().consumer("q"))
     assert last.id != first.id
 
 
@@ -510,8 +502,7 @@ def test_what_was_received_is_acknowledged_while_stopped() -> None:
     broker = broker_of(ack_mode="CLIENT_ACKNOWLEDGE")
     fill(broker, "m1")
     connection = broker.connect()
-    message = connection.session().consumer("q").receive()
-    assert message is not None
+    message = received(connection.session().consumer("q"), 0.0)
     connection.stop()
     message.acknowledge()
     assert broker.queue("q").length == 0
@@ -558,8 +549,7 @@ def test_nothing_grows_with_the_sessions_that_come_and_go() -> None:
     for number in range(3):
         with connection.session() as session:
             session.producer("q").send(message_id=f"m{number}")
-            message = session.consumer("q").receive(None)
-            assert message is not None
+            message = received(session.consumer("q"))
             message.acknowledge()
         steps = sum(map(len, broker.stepper._recorded_steps.values()))  # noqa: SLF001 - memory
         sizes.append((len(connection.sessions), len(broker.stepper.links), steps))

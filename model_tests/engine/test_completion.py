@@ -20,10 +20,8 @@ from ackfsm.engine import (
 )
 from ackfsm.engine.core.scheduler import Scheduler
 from model_tests.support.engine.brokers import rest
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 ENDS = ["session", "connection", "producer"]
 SENT = [f"m{number}" for number in range(5)]

@@ -7,12 +7,9 @@ import pytest
 from ackfsm.engine import Broker, BrokerStopped, IllegalStateException, Message, OutcomeUnknown, Shuffled, Timed
 from ackfsm.tables.names import FRAMES
 from model_tests.support.engine.brokers import broker_of, fill, received
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.engine.refinement import Refinement
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
-
 
 # connecting
 
@@ -209,8 +206,7 @@ def test_a_message_held_by_sessions_at_a_broker_crash_is_delivered_again_when_th
     broker.restart()
     for connection in connections:
         connection.close()
-    again = broker.connect().session().consumer("q").receive()
-    assert again is not None
+    again = received(broker.connect().session().consumer("q"), 0.0)
     assert again.id == "m"
 
 
@@ -223,7 +219,6 @@ def test_drained_refuses_while_a_session_that_lost_its_link_holds_a_message() ->
     assert consumer.receive(None) is not None
     session.fault("link_loss")
     other = broker.connect().session("CLIENT_ACKNOWLEDGE")
-    taken = other.consumer("in").receive(None)
-    assert taken is not None
+    received(other.consumer("in"))
     with pytest.raises(IllegalStateException, match="holds"):
         broker.drained()

@@ -8,10 +8,8 @@ import pytest
 
 from ackfsm.engine import Broker, Timed
 from model_tests.support.engine.brokers import rest
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 SENT = [f"m{number}" for number in range(4)]
 MODES = ["CLIENT_ACKNOWLEDGE", "INDIVIDUAL_ACKNOWLEDGE", "AUTO_ACKNOWLEDGE", "SESSION_TRANSACTED"]

@@ -11,10 +11,7 @@ import pytest
 from ackfsm.engine import DEAD_LETTER_HEADERS, Broker, Timed
 from ackfsm.engine.journal import FileJournal
 from model_tests.support.engine.brokers import broker_of, fill, lines, received, rest
-from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 
 def poisoned(broker: Broker, **settings: Any) -> None:
@@ -33,8 +30,7 @@ def test_a_dead_letter_has_the_reason_and_survives_a_restart(tmp_path: Path) -> 
         broker.drained()
     with broker_of("artemis", journal=FileJournal(tmp_path / "journal")) as broker:
         assert rest(broker, "in") == []
-        letter = broker.connect().session("AUTO_ACKNOWLEDGE").consumer("DLQ").receive(None)
-        assert letter is not None
+        letter = received(broker.connect().session("AUTO_ACKNOWLEDGE").consumer("DLQ"))
         assert (letter.id, letter.body, letter.delivery_count) == ("poison", b"tea", 1)
         reasons = dict(zip(DEAD_LETTER_HEADERS, ["in", 1, "max_delivery_attempts"], strict=True))
         assert letter.headers == {"shop": 7, **reasons}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,7 @@ import pytest
 from ackfsm.engine import DEAD_LETTER_HEADERS, Broker, Session
 from ackfsm.engine.journal import FileJournal, Journal, MemoryJournal
 from model_tests.support.engine.brokers import accepted, broker_of, fill, received, rest
-from model_tests.support.engine.calls import shared_wiring
-
-__all__ = ["shared_wiring"]
+from model_tests.support.whole import in_turn
 
 
 @pytest.mark.parametrize("profile", ["jms", "artemis", "activemq", "qpid", "ems"])
@@ -68,8 +67,7 @@ def with_a_dead_letter(profile: str, mode: str = "CLIENT_ACKNOWLEDGE", **setting
     with broker.connect().session(mode) as session:
         consumer = session.consumer("in")
         for count in (1, 2):
-            message = consumer.receive(None)
-            assert message is not None
+            message = received(consumer)
             assert (message.id, message.redelivered, message.delivery_count) == ("m1", count > 1, count)
             requeue(session)
     return broker
@@ -82,15 +80,18 @@ def seen(broker: Broker, *, queue: str = "in") -> list[tuple[str, bool, int]]:
         return [(message.id, message.redelivered, message.delivery_count) for message in found]
 
 
-@pytest.mark.parametrize("profile", COUNTING_WHAT_IS_SEEN)
-@pytest.mark.parametrize("mode", ["CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"])
-@pytest.mark.parametrize("kept", [False, True])
+MODES = ("CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED")
+
+
+@pytest.mark.parametrize(
+    ("kept", "case"), in_turn([False, True], [*itertools.product(MODES, COUNTING_WHAT_IS_SEEN)], 1)
+)
 def test_a_prefetched_message_that_is_requeued_unseen_counts_no_attempt(
     tmp_path: Path,
-    profile: str,
-    mode: str,
     kept: bool,  # noqa: FBT001 - a case
+    case: tuple[str, str],
 ) -> None:
+    mode, profile = case
     broker = with_a_dead_letter(profile, mode, redelivery_mark_persisted=kept)
     assert [message.id for message in broker.dead_letters] == ["m1"]
     assert [message.headers[DEAD_LETTER_HEADERS[1]] for message in broker.dead_letters] == [2]
@@ -103,7 +104,7 @@ def test_a_prefetched_message_that_is_requeued_unseen_counts_no_attempt(
 
 
 @pytest.mark.parametrize("profile", ["jms", "ems", "solace-jms"])
-@pytest.mark.parametrize("mode", ["CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED"])
+@pytest.mark.parametrize("mode", MODES)
 def test_a_prefetched_message_is_dead_lettered_unseen_where_each_dispatch_counts(profile: str, mode: str) -> None:
     broker = with_a_dead_letter(profile, mode, prefetch=10, attempts_exhausted="dead_letter")
     assert [message.id for message in broker.dead_letters] == ["m1", "m2", "m3", "m4"]

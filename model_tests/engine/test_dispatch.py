@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ackfsm.engine import AtOnce, Timed
 from ackfsm.engine.core.scheduler import Scheduler
 from model_tests.support.engine.brokers import accepted, broker_of, fill, received, rest
-from model_tests.support.engine.calls import shared_wiring
-
-__all__ = ["shared_wiring"]
-
+from model_tests.support.whole import in_turn
 
 # order
 
@@ -32,35 +29,26 @@ def test_messages_of_one_connection_arrive_in_the_order_sent(seed: int) -> None:
 AUTOMATIC = ("jms", "artemis", "activemq", "ems", "qpid", "qpid-jms", "solace-jms")
 
 
-@pytest.mark.parametrize("profile", AUTOMATIC)
-@pytest.mark.parametrize("prefetch", [1, 2, 0])
-@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize(("pace", "case"), in_turn([AtOnce, Timed], [*itertools.product([1, 2, 0], AUTOMATIC)], 1))
 def test_no_message_is_lost_when_an_earlier_one_is_committed_late(
-    profile: str,
-    prefetch: int,
-    timed: bool,  # noqa: FBT001 - a case
-    tmp_path: Path,
+    pace: Callable[[], Scheduler], case: tuple[int, str], tmp_path: Path
 ) -> None:
     """A message acknowledged before its delivery is delivered first; a closing session requeues the rest."""
-    broker = broker_of(profile, prefetch=prefetch, **pace(timed))
+    prefetch, profile = case
+    broker = broker_of(profile, prefetch=prefetch, pace=pace())
     late = broker.connect().session("SESSION_TRANSACTED")
     late.producer("in").send(b"", message_id="m1")
     fill(broker, "m2", "m3")
     session = broker.connect().session("AUTO_ACKNOWLEDGE")
     consumer = session.consumer("in")
-    if timed:
+    if pace is Timed:
         broker.loop.wait(lambda: False)
     late.commit()
-    message = consumer.receive(None)
-    assert message is not None
+    message = received(consumer)
     session.close()
     assert broker.queue("in").length == 2
     assert sorted([message.id, *rest(broker, "in")]) == ["m1", "m2", "m3"]
     accepted(broker, tmp_path)
-
-
-def pace(timed: bool) -> dict[str, Any]:  # noqa: FBT001
-    return {"pace": Timed()} if timed else {}
 
 
 # several consumers of a queue

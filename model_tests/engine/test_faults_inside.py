@@ -11,11 +11,9 @@ import pytest
 from ackfsm.engine import Broker, Connection, Consumer, JMSException, MessageRejected, Producer, Session
 from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.engine.core.model import BoundEvent
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.tables import shipped
-from model_tests.support.whole import in_turn
-
-__all__ = ["shared_wiring"]
+from model_tests.support.whole import WHOLE, in_turn
 
 
 @dataclasses.dataclass
@@ -122,7 +120,10 @@ def test_after_any_fault_at_any_event_the_queues_are_emptied(program: Callable[[
 
 
 def _run(program: Callable[[Connection], None], fault: str, number: int) -> bool:
-    """One run with the fault after that event; whether there was such an event."""
+    """One run with the fault after that event; whether there was such an event.
+
+    A judgement costs ten times as much as the run: the history of each third is judged, of each fault another third.
+    """
     broker = _with_two_messages()
     connection = broker.connect("program")
     strike = Strike(lambda: _FAULTS[fault](broker, connection), number)
@@ -135,7 +136,8 @@ def _run(program: Callable[[Connection], None], fault: str, number: int) -> bool
     for queue in ("q", "out"):
         _drain(broker, queue)
     broker.drained()
-    assert_kept(broker)
+    if WHOLE or (number + [*_FAULTS].index(fault)) % 3 == 0:
+        assert_kept(broker)
     return strike.done
 
 

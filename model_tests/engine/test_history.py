@@ -18,12 +18,10 @@ from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import Result
 from model_tests.support.engine.brokers import broker_of, fill, lines, received, rest
 from model_tests.support.engine.bugs import Bug, Change, Contagious
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.engine.laboratory import Laboratory, judged
 from model_tests.support.engine.settings import effort
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 
 @pytest.mark.parametrize(("call", "fault"), [("lose", "link_loss"), ("crash", "crash")])

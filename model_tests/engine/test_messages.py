@@ -17,10 +17,9 @@ from ackfsm.engine import Body, Broker, MapValue, Message, MessageFormatExceptio
 from ackfsm.engine.core.codec import pack, unpack
 from ackfsm.engine.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
 from ackfsm.terms import DeliveryMode, InputError
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.brokers import received
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 JOURNALS: Mapping[str, Callable[[Path], Journal]] = {
     "file": lambda folder: FileJournal(folder / "journal"),
@@ -96,12 +95,10 @@ def test_an_answer_goes_where_it_is_wanted() -> None:
     broker = broker_of(ack_mode="AUTO_ACKNOWLEDGE")
     session = broker.connect().session()
     question = session.producer("questions").send("tea?", reply_to="answers")
-    asked = session.consumer("questions").receive()
-    assert asked is not None
+    asked = received(session.consumer("questions"), 0.0)
     assert asked.reply_to is not None
     session.producer(asked.reply_to).send("yes", correlation_id=asked.id)
-    answer = session.consumer("answers").receive()
-    assert answer is not None
+    answer = received(session.consumer("answers"), 0.0)
     assert (answer.body, answer.correlation_id, answer.reply_to) == ("yes", question.id, None)
 
 

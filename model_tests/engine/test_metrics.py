@@ -20,11 +20,9 @@ from ackfsm.engine import (
     prometheus,
 )
 from ackfsm.engine.journal import FileJournal
-from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.engine.brokers import received
 from model_tests.support.engine.counts import assert_counted
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 
 def broker_of(profile: str = "artemis", **settings: Any) -> Broker:
@@ -46,8 +44,7 @@ def test_a_message_is_counted_on_its_way() -> None:
     producer.send(b"2")
     assert counted(broker) == {"depth": 2, "ready": 2, "enqueued": 2, "oldest": broker.now}
     consumer = session.consumer("q")
-    first = consumer.receive(None)
-    assert first is not None
+    first = received(consumer)
     assert first.timestamp == 0
     now = {"depth": 2, "ready": 1, "in_flight": 1, "enqueued": 2, "delivered": 1, "consumers": 1, "oldest": broker.now}
     assert counted(broker) == now
@@ -118,8 +115,7 @@ def test_an_acknowledgement_that_was_not_stored_counts_again() -> None:
     session.producer("q").send(b"1")
     consumer = session.consumer("q")
     for died in (True, False):
-        message = consumer.receive(None)
-        assert message is not None
+        message = received(consumer)
         message.acknowledge()
         assert counted(broker)["acknowledged"] == (1 if died else 2)
         if died:

@@ -12,10 +12,9 @@ import pytest
 from ackfsm.engine import Broker, BrokerStopped, IllegalStateException, JMSException, Shuffled, Timed
 from ackfsm.engine.journal import FileJournal, Journal, SqliteJournal
 from ackfsm.terms import InputError, Profile
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.brokers import received
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 JOURNALS: Mapping[str, Callable[[Path], Journal]] = {
     "file": lambda folder: FileJournal(folder / "journal"),
@@ -55,8 +54,7 @@ def test_a_browser_sees_all_and_takes_nothing(durable: bool, pace: str) -> None:
     fill(broker, "m1", "m2", "m3")
     fill(broker, "x", queue="other")
     consumer = broker.connect().session().consumer("q")
-    received = consumer.receive(None)
-    assert received is not None
+    first = received(consumer)
     before = len(broker.history.lines) if broker.history else 0
     found = broker.connect().session().browser("q").snapshot()
     assert [(each.id, each.body, dict(each.headers)) for each in found] == [
@@ -69,7 +67,7 @@ def test_a_browser_sees_all_and_takes_nothing(durable: bool, pace: str) -> None:
     assert broker.history is not None
     assert len(broker.history.lines) == before
     assert broker.queue("q").length == 3
-    received.acknowledge()
+    first.acknowledge()
     while (message := consumer.receive(None)) is not None:
         message.acknowledge()
     assert ids(broker) == []
@@ -96,8 +94,7 @@ def test_a_browser_says_what_the_next_delivery_will_say() -> None:
     one, two = broker.connect().session().browser("q")
     assert (one.redelivered, one.delivery_count, one.with_consumer) == (True, 1, False)
     assert (two.redelivered, two.delivery_count) == (False, 0)
-    again = broker.connect().session().consumer("q").receive()
-    assert again is not None
+    again = received(broker.connect().session().consumer("q"), 0.0)
     assert (again.redelivered, again.delivery_count) == (True, 2)
     one, two = broker.connect().session().browser("q")
     assert (one.redelivered, one.delivery_count, one.with_consumer) == (True, 2, True)
@@ -181,8 +178,7 @@ def test_a_purge_removes_what_is_ready_and_nothing_else(profile: str, pace: str)
     broker = broker_of(profile, pace=PACES[pace]())
     fill(broker, "m1", "m2", "m3", "m4")
     session = broker.connect().session(prefetch=1)
-    received = session.consumer("q").receive(None)
-    assert received is not None
+    first = received(session.consumer("q"))
     while broker.loop.step():
         pass  # where taking a message makes room, the next one comes
     ready = broker.metrics().queues["q"].ready
@@ -190,8 +186,8 @@ def test_a_purge_removes_what_is_ready_and_nothing_else(profile: str, pace: str)
     assert broker.purge("q") == ready
     assert ids(broker)[0] == "m1"
     assert len(ids(broker)) == 4 - ready
-    received.acknowledge()
-    while (message := received.consumer.receive(None)) is not None:
+    first.acknowledge()
+    while (message := first.consumer.receive(None)) is not None:
         message.acknowledge()
     assert broker.purge(broker.queue("q")) == 0
     broker.drained()

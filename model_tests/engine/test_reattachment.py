@@ -8,10 +8,8 @@ import pytest
 
 from ackfsm.engine import Broker, Outcome, OutcomeUnknown, Shuffled, Timed
 from model_tests.support.engine.brokers import rest
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 MODES = ["blocking", "asynchronous"]
 SENT = [f"m{number}" for number in range(4)]

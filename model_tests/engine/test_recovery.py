@@ -11,11 +11,7 @@ import pytest
 from ackfsm.engine import Broker, BrokerStopped, JMSException, Shuffled
 from ackfsm.engine.journal import FileJournal, OsDisk
 from model_tests.support.engine.brokers import broker_of, fill, received, rest
-from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
-
 
 # crash and kill
 

@@ -10,12 +10,10 @@ import pytest
 from ackfsm.engine import AtOnce, Broker, Connection, Consumer, JMSException, Message, Producer, Shuffled, Timed
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.terms import AckMode, Consumption, Profile
-from model_tests.support.engine.calls import Application, shared_wiring
+from model_tests.support.engine.calls import Application
 from model_tests.support.engine.refinement import Refinement
 from model_tests.support.tables import shipped
 from model_tests.support.whole import WHOLE, few
-
-__all__ = ["shared_wiring"]
 
 _PACES: Mapping[str, Callable[[], Scheduler]] = {
     "at once": AtOnce,

@@ -11,11 +11,8 @@ import pytest
 
 from ackfsm.engine import Broker, HeaderValue, Outcome, TransactionRolledBackException
 from ackfsm.engine.journal import FileJournal, Journal, Kind, MemoryJournal, SqliteJournal
-from model_tests.support.engine.brokers import broker_of
-from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.engine.brokers import broker_of, received
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 KINDS = {"file": FileJournal, "sqlite": SqliteJournal}
 
@@ -50,8 +47,7 @@ def test_flag_and_count_of_a_delivery_come_back(deliveries: int, tmp_path: Path)
             assert client.session("CLIENT_ACKNOWLEDGE").consumer("q").receive(None)
             client.crash()
     with broker_on(FileJournal(tmp_path / "journal"), **settings) as broker:
-        message = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q").receive(None)
-        assert message is not None
+        message = received(broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q"))
         assert (message.redelivered, message.delivery_count) == (True, deliveries + 1)
 
 
@@ -153,19 +149,17 @@ def test_what_was_acknowledged_before_an_orderly_end_does_not_come_again(mode: s
         session = broker.connect().session(mode)
         consumer = session.consumer("q")
         for _ in range(2):
-            message = consumer.receive(None)
-            assert message is not None
+            message = received(consumer)
             message.acknowledge()
         if end == "session" or mode != "CLIENT_ACKNOWLEDGE":
             session.close()  # here an application says that it is done with the last one
     with broker_on(FileJournal(tmp_path / "journal")) as broker:
-        last = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q").receive(None)
-        assert last is not None
+        last = received(broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q"))
         assert last.id == "m2"
         assert broker.queue("q").length == 1
 
 
-class Recording(MemoryJournal):
+class _Recording(MemoryJournal):
     """Keeps what was appended."""
 
     def __init__(self) -> None:
@@ -178,14 +172,13 @@ class Recording(MemoryJournal):
 
 
 def test_no_message_is_marked_for_which_there_is_no_room() -> None:
-    journal = Recording()
+    journal = _Recording()
     broker = broker_on(journal, redelivery_mark_persisted=True, prefetch=3)
     for _ in range(9):
         broker.connect().session().producer("q").send()
     consumer = broker.connect().session("CLIENT_ACKNOWLEDGE").consumer("q")
     for marked in (3, 4, 5):
-        message = consumer.receive(None)
-        assert message is not None
+        message = received(consumer)
         assert [kind for kind, *_ in journal.entries].count(Kind.MARK) == marked
         message.acknowledge()
 
@@ -228,8 +221,7 @@ def test_a_transaction_that_never_committed_does_not_count_with_the_next(tmp_pat
         session.commit()
     with broker_on(FileJournal(tmp_path / "journal")) as broker:
         assert broker.queue("q").length == 1
-        found = broker.connect().session().consumer("q").receive(None)
-        assert found is not None
+        found = received(broker.connect().session().consumer("q"))
         assert found.id == "done"
 
 
@@ -250,7 +242,7 @@ def test_a_commit_that_did_not_wait_for_the_disk_holds_after_an_orderly_close(se
 
 def test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_comes_last() -> None:
     """Whatever of an unfinished sync a power loss leaves: without the ``COMMIT`` none of it counts (JMS 3.1, 6.2.7)."""
-    journal = Recording()
+    journal = _Recording()
     broker = broker_on(journal, duplicate_detection=True)
     broker.connect().session().producer("in").send()
     journal.entries.clear()
@@ -267,7 +259,7 @@ def test_all_that_a_transaction_does_names_it_in_the_journal_and_its_commit_come
 
 
 def test_a_dead_letter_is_moved_by_one_transaction_of_the_journal() -> None:
-    journal = Recording()
+    journal = _Recording()
     broker = broker_on(journal, max_delivery_attempts=1)
     broker.connect().session().producer("in").send()
     journal.entries.clear()
@@ -298,8 +290,7 @@ def test_a_consumer_that_remembers_ids_takes_no_new_message_for_a_known_one(tmp_
         with broker_of(journal=FileJournal(tmp_path / "journal")) as broker:
             session = broker.connect().session()
             session.producer("q").send(delivery_mode="NON_PERSISTENT")
-            message = session.consumer("q").receive()
-            assert message is not None
+            message = received(session.consumer("q"), 0.0)
             new += [] if message.id in seen else [message.id]
             seen.add(message.id)
     assert len(new) == 3

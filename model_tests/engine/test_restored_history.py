@@ -11,10 +11,8 @@ from ackfsm import verify
 from ackfsm.engine import Broker
 from ackfsm.engine.journal import SqliteJournal
 from ackfsm.terms import Verdict
-from model_tests.support.engine.calls import shared_wiring
+from model_tests.support.engine.brokers import received
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 SYSTEMS = [
     ("jms", "CLIENT_ACKNOWLEDGE"),
@@ -44,8 +42,7 @@ def consumes(broker: Broker, count: int) -> None:
         session = connection.session()
         consumer = session.consumer("q")
         for _ in range(count):
-            message = consumer.receive()
-            assert message is not None
+            message = received(consumer, 0.0)
             message.acknowledge()
         if session.transacted:
             session.commit()

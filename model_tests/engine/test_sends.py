@@ -21,11 +21,8 @@ from ackfsm.engine import (
 from ackfsm.engine.core.scheduler import Scheduler
 from ackfsm.terms import AckMode, DeliveryMode, InputError
 from model_tests.support.engine.brokers import broker_of, fill, received, rest
-from model_tests.support.engine.calls import assert_kept, shared_wiring
+from model_tests.support.engine.calls import assert_kept
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
-
 
 # the delivery mode, of a producer and of a message (C39)
 

@@ -13,11 +13,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from ackfsm.engine import Broker, Consumer, Session, Timed
 from ackfsm.terms import Destination
-from model_tests.support.engine.calls import Calls, shared_wiring
+from model_tests.support.engine.calls import Calls
 from model_tests.support.engine.counts import assert_counted
 from model_tests.support.engine.settings import effort, paces
 
-__all__ = ["TestSessions", "shared_wiring"]
+__all__ = ["TestSessions"]
 
 _PROFILES = ("jms", "ems", "artemis", "qpid-jms")
 _MODES = ("AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "SESSION_TRANSACTED")

@@ -7,10 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from ackfsm.engine import Broker, Consumer, IllegalStateException, Session
-from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 QUEUES = ("q1", "q2", "q3")
 

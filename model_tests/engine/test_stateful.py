@@ -16,11 +16,11 @@ from ackfsm.engine import Broker, Consumer, Producer, Sent, Timed
 from ackfsm.engine.core.automaton import REFUSED
 from ackfsm.engine.core.instances import Copy, Link
 from ackfsm.terms import Consumption
-from model_tests.support.engine.calls import Calls, shared_wiring
+from model_tests.support.engine.calls import Calls
 from model_tests.support.engine.refinement import MESSAGES
 from model_tests.support.engine.settings import effort, paces, profiles_and_settings
 
-__all__ = ["TestEngine", "shared_wiring"]
+__all__ = ["TestEngine"]
 
 _BROKER = {"crash": "broker_crash", "kill": "broker_kill", "fail_journal": "journal_failure"}
 _LOSSES = {"lose": "link_loss", "crash": "crash"}

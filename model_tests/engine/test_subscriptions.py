@@ -14,11 +14,8 @@ from hypothesis import strategies as st
 
 from ackfsm.engine import AtOnce, Broker, Connection, Consumer, Message, Producer, Shuffled, Timed
 from ackfsm.engine.core.scheduler import Scheduler
-from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.engine.settings import effort
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 PACES: list[Callable[[], Scheduler]] = [AtOnce, Timed, Shuffled]
 ENDS = ["close", "crash", "lose"]
@@ -88,7 +85,7 @@ def test_a_shared_subscription_goes_on_with_the_consumers_that_are_left() -> Non
     assert len(had) == 3
 
 
-class Subscription:
+class _Subscription:
     """A producer, and so many consumers of one subscription as there are at the time."""
 
     def __init__(self, broker: Broker) -> None:
@@ -141,7 +138,7 @@ CALLS = st.one_of(
 def test_consumers_get_all_that_is_sent_while_their_subscription_exists_and_nothing_else(
     calls: list[tuple[str, *tuple[object, ...]]], pace: Callable[[], Scheduler], prefetch: int
 ) -> None:
-    subscription = Subscription(topic(pace(), prefetch=prefetch, block_on_acknowledge=True))
+    subscription = _Subscription(topic(pace(), prefetch=prefetch, block_on_acknowledge=True))
     for name, *arguments in calls:
         getattr(subscription, name)(*arguments)
     subscription.drain()

@@ -9,10 +9,7 @@ import pytest
 
 from ackfsm.engine import Broker, IllegalStateException, Message, Shuffled
 from model_tests.support.engine.brokers import broker_of, fill, rest
-from model_tests.support.engine.calls import shared_wiring
 from model_tests.support.tables import shipped
-
-__all__ = ["shared_wiring"]
 
 
 def test_a_call_from_another_thread_is_refused() -> None:

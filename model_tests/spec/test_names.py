@@ -43,7 +43,7 @@ _KINDS: Mapping[str, type[StrEnum]] = {
 _NEEDED = [(kind, name) for kind, members in _KINDS.items() for name in members]
 
 _RECORDED = ("activemq-e-transacted-broker-kill", "rabbitmq-i-tx-broker-kill")
-_FIELDS = {"duplicate_id": "engine/core/instances.py", "redelivered_flag": "history/importing/guess.py"}
+_FIELDS = {"redelivered_flag": "history/importing/guess.py"}
 """Names of the tables that are fields of something else too."""
 
 

@@ -107,7 +107,7 @@ class Dispatcher:
         return sent
 
     def _dispatch(self, copy: Copy, onward: Binding, receiver: ReceiverLink) -> bool:
-        if copy.binding is copy.binding.base:
+        if copy.binding.before is None:
             return self._loop.macro_steps.run(self._dispatching, copy, onward) > 1
         self._links.attach(copy, receiver)
         event = copy.facts.dispatch_event

@@ -63,11 +63,6 @@ class CopyIndex(Generic[_Member]):
         elif len(ordered) + len(self._out_of_order) > _SLACK + 2 * len(members):
             self.ordered = None  # few of them are still here
 
-    @property
-    def stored_keys(self) -> int:
-        """Return how many keys are stored, departed copies included."""
-        return len(self.members) + len(self.ordered or ()) + len(self._out_of_order)
-
     def _sorted(self) -> deque[int]:
         """Return the keys, ascending; the first one is present."""
         members, ordered = self.members, self.ordered

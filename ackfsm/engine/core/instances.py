@@ -56,9 +56,6 @@ class Outcome(enum.StrEnum):
     IN_TRANSACTION = "in_transaction"
 
 
-_OPEN = Outcome.OPEN
-
-
 class MachineGroup:
     """Machines of a link, of the broker or of a copy that run as one automaton, in their present state."""
 
@@ -278,6 +275,7 @@ class ReceiverLink(SessionLink):
         return bound - int(self._prefetch.state_of("prefetch")) if bound else None
 
 
+@dataclasses.dataclass(slots=True, eq=False, kw_only=True)
 class Binding:
     """What copies share that go from one producer through one queue to one consumer.
 
@@ -290,53 +288,29 @@ class Binding:
         number: which copy of its message it is, from 1.
         sender: the sender link, ``None`` if the copy is of an earlier run of the broker.
         receiver: the receiver link, ``None`` as long as it was dispatched to none.
-        base: the binding before it was dispatched to a consumer.
+        before: the binding before it was dispatched to a consumer, ``None`` if it was dispatched to none.
         recorded_steps: the macro-steps recorded by all bindings of its kind.
         macro_steps: those of this binding.
         initial_states: where a copy that comes to this consumer begins, by the automaton and the state that it had.
     """
 
-    __slots__ = (
-        "automaton",
-        "base",
-        "groups",
-        "initial_states",
-        "macro_steps",
-        "number",
-        "receive_config",
-        "receiver",
-        "recorded_steps",
-        "scopes",
-        "send_config",
-        "sender",
-    )
+    automaton: Automaton
+    groups: tuple[MachineGroup, ...]
+    scopes: tuple[Scope | None, ...]
+    send_config: Configuration | None
+    receive_config: Configuration | None
+    number: int = 1
+    sender: SenderLink | None = None
+    receiver: ReceiverLink | None = None
+    before: Binding | None = None
+    recorded_steps: dict[Any, Any] = dataclasses.field(default_factory=dict)
+    macro_steps: dict[Any, Any] = dataclasses.field(default_factory=dict)
+    initial_states: dict[tuple[Automaton, int], int] = dataclasses.field(default_factory=dict)
 
-    def __init__(  # noqa: PLR0913 - by name
-        self,
-        *,
-        automaton: Automaton,
-        groups: tuple[MachineGroup, ...],
-        scopes: tuple[Scope | None, ...],
-        send_config: Configuration | None,
-        receive_config: Configuration | None,
-        recorded_steps: dict[Any, Any],
-        number: int = 1,
-        sender: SenderLink | None = None,
-        receiver: ReceiverLink | None = None,
-        base: Binding | None = None,
-    ) -> None:
-        self.automaton = automaton
-        self.groups = groups
-        self.scopes = scopes
-        self.send_config = send_config
-        self.receive_config = receive_config
-        self.number = number
-        self.sender = sender
-        self.receiver = receiver
-        self.base = base or self
-        self.recorded_steps = recorded_steps
-        self.macro_steps: dict[Any, Any] = {}
-        self.initial_states: dict[tuple[Automaton, int], int] = {}
+    @property
+    def base(self) -> Binding:
+        """The binding of the copy as long as it is dispatched to no consumer."""
+        return self.before or self
 
     def is_out_of_order(self) -> bool:
         """Whether its consumer has handed over a copy behind a later one."""
@@ -472,6 +446,7 @@ class Copy(MachineGroup):
         self.update_indexes()
 
 
+@dataclasses.dataclass(slots=True, eq=False, repr=False)
 class Sent:
     """A message that was sent.
 
@@ -490,49 +465,19 @@ class Sent:
         outcome: what the producer knows of it by now.
     """
 
-    __slots__ = (
-        "blocking",
-        "body",
-        "copy",
-        "correlation_id",
-        "delivery_mode",
-        "duplicate_id",
-        "headers",
-        "id",
-        "on_outcome",
-        "outcome",
-        "queue",
-        "reply_to",
-        "timestamp",
-    )
-
-    def __init__(  # noqa: PLR0913, PLR0917 - made once for each message, by position
-        self,
-        id: str,  # noqa: A002 - the name of the header
-        body: Body,
-        headers: Mapping[str, HeaderValue],
-        delivery_mode: DeliveryMode,
-        queue: Queue,
-        duplicate_id: bytes | None,
-        timestamp: int | None,
-        reply_to: str | None = None,
-        correlation_id: str | None = None,
-        on_outcome: Callable[[Sent], None] | None = None,
-    ) -> None:
-        """A message on its way to ``queue``."""
-        self.id = id
-        self.body = body
-        self.headers = headers
-        self.delivery_mode = delivery_mode
-        self.queue = queue
-        self.duplicate_id = duplicate_id
-        self.timestamp = timestamp
-        self.reply_to = reply_to
-        self.correlation_id = correlation_id
-        self.outcome = _OPEN
-        self.blocking = False
-        self.copy: Copy | None = None
-        self.on_outcome = on_outcome
+    id: str
+    body: Body
+    headers: Mapping[str, HeaderValue]
+    delivery_mode: DeliveryMode
+    queue: Queue
+    duplicate_id: bytes | None
+    timestamp: int | None
+    reply_to: str | None = None
+    correlation_id: str | None = None
+    on_outcome: Callable[[Sent], None] | None = None
+    outcome: Outcome = dataclasses.field(default=Outcome.OPEN, init=False)
+    blocking: bool = dataclasses.field(default=False, init=False)
+    copy: Copy | None = dataclasses.field(default=None, init=False)
 
     def moved_to(self, queue: Queue, headers: Mapping[str, HeaderValue]) -> Sent:
         """The same message in another queue, with other headers and without the id by which the first one knew it."""

@@ -72,14 +72,15 @@ class Links:
         found = sender.bindings.get(queue)
         if found is None:
             sent = dataclasses.replace(sender.configuration, queue_durable=queue.durable)
-            found = sender.bindings[queue] = self._stepper.new_binding(
+            made = Binding(
                 automaton=self._model.copy_automaton(sent, sent, 1),
-                groups={**sender.groups, **self._stepper.broker.groups},
+                groups=self._stepper.by_role({**sender.groups, **self._stepper.broker.groups}),
                 scopes=(sender, queue.scope, None, self._stepper.broker),
                 send_config=sent,
                 receive_config=sent,
                 sender=sender,
             )
+            found = sender.bindings[queue] = self._stepper.adopt(made)
         return found
 
     def binding_from(self, receiver: ReceiverLink, before: Binding) -> Binding:
@@ -100,17 +101,18 @@ class Links:
         )
         if self._model.is_direct(config) and not self._model.is_direct(sent):  # in memory until it is acknowledged
             config = dataclasses.replace(config, delivery_mode=DeliveryMode.PERSISTENT, queue_durable=False)
-        return self._stepper.new_binding(
+        made = Binding(
             automaton=self._model.copy_automaton(sent, config, base.number),
-            groups={**dict(zip(Role, base.groups, strict=True)), **receiver.groups},
+            groups=self._stepper.by_role({**dict(zip(Role, base.groups, strict=True)), **receiver.groups}),
             scopes=(*base.scopes[:_CONSUMER], receiver, *base.scopes[_CONSUMER + 1 :]),
             send_config=base.send_config,
             receive_config=config,
             number=base.number,
             sender=base.sender,
             receiver=receiver,
-            base=base,
+            before=base,
         )
+        return self._stepper.adopt(made)
 
     def attach(self, copy: Copy, receiver: ReceiverLink) -> None:
         """From now on ``receiver`` takes part in the events of ``copy``."""
@@ -134,16 +136,16 @@ class Links:
         states = {name: copy.state_of(name) for name in self._initial}
         before = copy.binding
         if before.receive_config is not None and copy.is_with_consumer():
-            binding = self._stepper.new_binding(
+            binding = Binding(
                 automaton=self._model.detached_automaton(before.receive_config, copy.number),
-                groups=receiver.groups,
+                groups=self._stepper.by_role(receiver.groups),
                 scopes=(None, None, *before.scopes[_CONSUMER:]),
                 send_config=None,
                 receive_config=before.receive_config,
                 number=copy.number,
                 receiver=receiver,
             )
-            detached = Copy(binding, copy.message, _UniqueKey(copy.key | _DETACHED))
+            detached = Copy(self._stepper.adopt(binding), copy.message, _UniqueKey(copy.key | _DETACHED))
             detached.state = detached.automaton.with_states(detached.state, **states)
             detached.place = copy.place
             detached.delivery, detached.dispatch_count = copy.delivery, copy.dispatch_count

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 from ackfsm.engine.core.codec import unpack
-from ackfsm.engine.core.instances import Copy, Queue, SenderLink, Sent
+from ackfsm.engine.core.instances import Binding, Copy, Queue, SenderLink, Sent
 from ackfsm.engine.core.links import Links
 from ackfsm.engine.core.loop import RunLoop
-from ackfsm.engine.core.model import Automaton, Role
+from ackfsm.engine.core.model import Automaton
 from ackfsm.engine.journal import REMEMBERED, Live, Recovery
 from ackfsm.tables import Counter, EventRef, RowKind
 from ackfsm.tables.names import DuplicateId, Entry, Event, Machine, Publication, PublishFrame, Record, Redelivery
@@ -98,16 +98,16 @@ class Queues:
         """The copy that a resend makes."""
         base = first.binding.base
         sent = base.send_config or self._configuration
-        binding = self._stepper.new_binding(
+        binding = Binding(
             automaton=self._model.copy_automaton(sent, sent, 2),
-            groups=dict(zip(Role, base.groups, strict=True)),
+            groups=base.groups,
             scopes=base.scopes,
             send_config=sent,
             receive_config=sent,
             number=2,
             sender=base.sender,
         )
-        copy = Copy(binding, first.message, first.key + 1)
+        copy = Copy(self._stepper.adopt(binding), first.message, first.key + 1)
         copy.other_copy, first.other_copy = first, copy
         self._loop.resends = True
         return copy
@@ -130,15 +130,15 @@ class Queues:
             self._configuration, delivery_mode=message.delivery_mode, queue_durable=message.queue.durable
         )
         number = Copy.number_of(key)
-        binding = self._stepper.new_binding(
+        binding = Binding(
             automaton=self._model.copy_automaton(config, config, number),
-            groups=self._stepper.broker.groups,
+            groups=self._stepper.by_role(self._stepper.broker.groups),
             scopes=(None, message.queue.scope, None, self._stepper.broker),
             send_config=config,
             receive_config=config,
             number=number,
         )
-        copy = Copy(binding, message, key)
+        copy = Copy(self._stepper.adopt(binding), message, key)
         copy.dispatch_count, copy.stored = live.attempts, stored
         copy.state = self._restored_state(copy, live)
         Queue.enter(copy)

@@ -26,25 +26,26 @@ class Scheduler(Protocol):
         """Whether the connection breaks under this frame."""
 
 
-class AtOnce:
-    """Frames arrive as they are sent, and the journal is synced when a call waits for it."""
+class _Timeless:
+    """Nothing takes time, and nothing is lost: losses are faults, which a test injects."""
 
-    def __init__(self) -> None:
-        self.now = 0
+    now = 0
+
+    def delay(self, agent: str) -> int | None:  # noqa: ARG002 - of none
+        """See :class:`Scheduler`."""
+        return None
+
+    def loses(self, agent: str) -> bool:  # noqa: ARG002 - of none
+        """See :class:`Scheduler`."""
+        return False
+
+
+class AtOnce(_Timeless):
+    """Frames arrive as they are sent, and the journal is synced when a call waits for it."""
 
     def immediate_agents(self) -> frozenset[str]:
         """All but disk, timer and queue."""
         return _IMMEDIATE | FRAMES
-
-    def delay(self, agent: str) -> int | None:
-        """Nothing takes time."""
-        del agent
-        return None
-
-    def loses(self, agent: str) -> bool:
-        """Nothing is lost."""
-        del agent
-        return False
 
 
 class Timed:
@@ -89,26 +90,15 @@ class Timed:
         self._loss = 0.0
 
 
-class Shuffled:
+class Shuffled(_Timeless):
     """Any event that can happen may be the next; every interleaving occurs with some seed.
 
     Frames of one connection and direction stay in their order, as on any connection.
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self.now = 0
         self.random = random.Random(seed)  # noqa: S311 - repeatable chance, not secrecy
 
     def immediate_agents(self) -> frozenset[str]:
         """None."""
         return frozenset()
-
-    def delay(self, agent: str) -> int | None:
-        """At some time."""
-        del agent
-        return None
-
-    def loses(self, agent: str) -> bool:
-        """Losses are faults, which a test injects."""
-        del agent
-        return False

@@ -6,19 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ackfsm.engine.core.automaton import REFUSED, UNKNOWN
-from ackfsm.engine.core.instances import (
-    Binding,
-    Copy,
-    Link,
-    MachineGroup,
-    NullGroup,
-    ReceiverLink,
-    Scope,
-    SenderLink,
-)
-from ackfsm.engine.core.model import Automaton, BoundEvent, Broadcast, EngineModel, IndexRelation, Role
+from ackfsm.engine.core.instances import Binding, Copy, Link, MachineGroup, NullGroup, ReceiverLink, Scope
+from ackfsm.engine.core.model import BoundEvent, Broadcast, EngineModel, IndexRelation, Role
 from ackfsm.tables import Counter, IndexKind, Row
-from ackfsm.terms import Configuration
 
 Effect: TypeAlias = Callable[[Any], None]
 """A side effect of an event, for a copy or a link: a journal entry, a callback of the application."""
@@ -72,39 +62,20 @@ class Stepper:
         self._recorded_steps: dict[tuple[object, ...], dict[Any, Any]] = {}
         self._state_effects_of: dict[tuple[int, int, int], tuple[Effect, ...]] = {}
 
-    def new_binding(  # noqa: PLR0913 - by name
-        self,
-        *,
-        automaton: Automaton,
-        groups: Mapping[Role, MachineGroup],
-        scopes: tuple[Scope | None, ...],
-        send_config: Configuration | None,
-        receive_config: Configuration | None,
-        number: int = 1,
-        sender: SenderLink | None = None,
-        receiver: ReceiverLink | None = None,
-        base: Binding | None = None,
-    ) -> Binding:
-        """A binding, see :class:`Binding`; a null group stands for the ``groups`` that are not given."""
-        by_role = (self.null_group, *(groups.get(role, self.null_group) for role in Role if role is not Role.COPY))
+    def by_role(self, groups: Mapping[Role, MachineGroup]) -> tuple[MachineGroup, ...]:
+        """``groups`` in the order of their roles; a null group stands for those that are not given."""
+        return tuple(groups.get(role, self.null_group) for role in Role)
+
+    def adopt(self, binding: Binding) -> Binding:
+        """``binding``, which shares the recorded macro-steps of its kind from now on."""
         kind = (
-            automaton,
-            base and base.automaton,
-            *(None if group is self.null_group else group.automaton for group in by_role),
-            *(scope is None for scope in scopes),
+            binding.automaton,
+            binding.before and binding.before.automaton,
+            *(None if group is self.null_group else group.automaton for group in binding.groups),
+            *(scope is None for scope in binding.scopes),
         )
-        return Binding(
-            automaton=automaton,
-            groups=by_role,
-            scopes=scopes,
-            send_config=send_config,
-            receive_config=receive_config,
-            recorded_steps=self._recorded_steps.setdefault(kind, {}),
-            number=number,
-            sender=sender,
-            receiver=receiver,
-            base=base,
-        )
+        binding.recorded_steps = self._recorded_steps.setdefault(kind, {})
+        return binding
 
     def new_scope(self) -> Scope:
         """A scope without machine groups: that of a queue."""

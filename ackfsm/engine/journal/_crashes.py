@@ -9,7 +9,7 @@ from typing import TypeAlias
 from ackfsm.engine.journal._entry import ATTEMPTS, JournalDamaged, JournalFailure, Kind
 from ackfsm.engine.journal._protocol import Journal
 from ackfsm.engine.journal._recovery import Live, Recovery
-from ackfsm.engine.journal._runs import Operation, parse_workload, random_run
+from ackfsm.engine.journal._runs import KINDS, Operation, parse_workload, random_run
 from ackfsm.engine.journal._simulated import DiskFaults, DiskState, Image, SimulatedDisk
 from ackfsm.engine.journal._tables import DurabilityOracle, Tables
 from ackfsm.tables import Specification
@@ -18,13 +18,6 @@ _Open: TypeAlias = Callable[[SimulatedDisk], Journal]
 _Key: TypeAlias = tuple[tuple[str, bytes], ...]
 _Kept: TypeAlias = tuple[tuple[tuple[int, Live], ...], tuple[tuple[bytes, int], ...]]
 
-_KINDS = {
-    "store": Kind.STORE,
-    "remove": Kind.REMOVE,
-    "commit": Kind.COMMIT,
-    "mark": Kind.MARK,
-    "remember": Kind.REMEMBER,
-}
 _DEEP = 2
 """How often a recovery is itself crashed during its own recovery."""
 
@@ -201,7 +194,7 @@ class _Trial:
 
     def _do(self, operation: Operation, journal: Journal) -> Journal:
         name = operation.name
-        if name in _KINDS:
+        if name in KINDS:
             self._append(operation, journal)
         elif name in {"write", "sync", "compact"}:
             self._call(name, journal)
@@ -214,7 +207,7 @@ class _Trial:
         return journal
 
     def _append(self, operation: Operation, journal: Journal) -> None:
-        kind, data = _KINDS[operation.name], b""
+        kind, data = KINDS[operation.name], b""
         if kind == Kind.STORE:
             data = b"copy %d" % operation.key
         elif kind == Kind.MARK:
@@ -383,28 +376,31 @@ class _Trial:
 
     def _recover(self, image: Image, state: DiskState, depth: int) -> _Kept | str:
         """Return the recovery, if crashes of it do not change it; otherwise the error."""
-        key, found = _key(image), self._once(image, state)
-        if isinstance(found, str) or self._known.checked.get(key, _DEEP + 1) <= depth:
-            return found
+        key = _key(image)
+        if self._known.checked.get(key, _DEEP + 1) <= depth:
+            return self._known.found[key]
+        found, states = self._opening(key, image, state)
         self._known.checked[key] = depth
-        wrong = self._again(image, state, found, depth)
+        if isinstance(found, str):
+            return found
+        wrong = self._again(states, found, depth)
         if wrong:
             self._known.found[key] = wrong
         return wrong or found
 
-    def _first(self, key: _Key, image: Image, state: DiskState) -> _Kept | str:
-        journal = self._open(state.disk(image))
-        if isinstance(journal, str):
-            return journal
-        self._known.recovery[key] = journal.recovery
-        return _kept(journal.recovery)
-
-    def _again(self, image: Image, state: DiskState, expected: _Kept | str, depth: int) -> str:
-        """Crash the recovery at each of its steps: the next recovery has to find the same."""
+    def _opening(self, key: _Key, image: Image, state: DiskState) -> tuple[_Kept | str, list[DiskState]]:
+        """Return what a recovery finds, and the disk before each of its steps and after the last one."""
         disk, states = state.disk(image), list[DiskState]()
         disk.watch = lambda _: states.append(disk.state)
-        self._open(disk)
-        states.append(disk.state)
+        journal = self._open(disk)
+        if key not in self._known.found:
+            self._known.found[key] = journal if isinstance(journal, str) else _kept(journal.recovery)
+        if not isinstance(journal, str):
+            self._known.recovery.setdefault(key, journal.recovery)
+        return self._known.found[key], [*states, disk.state]
+
+    def _again(self, states: Sequence[DiskState], expected: _Kept | str, depth: int) -> str:
+        """Crash the recovery at each of its steps: the next recovery has to find the same."""
         for later in states if depth < _DEEP else states[-1:]:
             for other in later.images(fine=False):
                 found = self._recover(other, later, depth + 1) if depth < _DEEP else self._once(other, later)
@@ -417,9 +413,7 @@ class _Trial:
 
     def _once(self, image: Image, state: DiskState) -> _Kept | str:
         key = _key(image)
-        if key not in self._known.found:
-            self._known.found[key] = self._first(key, image, state)
-        return self._known.found[key]
+        return self._known.found[key] if key in self._known.found else self._opening(key, image, state)[0]
 
     def _open(self, disk: SimulatedDisk) -> Journal | str:
         self.recoveries += 1

@@ -11,7 +11,7 @@ from ackfsm.engine.journal._crashes import Violation
 from ackfsm.engine.journal._entry import ATTEMPTS, JournalDamaged, Kind
 from ackfsm.engine.journal._protocol import Journal
 from ackfsm.engine.journal._recovery import Recovery
-from ackfsm.engine.journal._runs import Operation, parse_workload
+from ackfsm.engine.journal._runs import KINDS, Operation, parse_workload
 from ackfsm.engine.journal._simulated import Image, SimulatedDisk
 
 _Open: TypeAlias = Callable[[SimulatedDisk], Journal]
@@ -62,10 +62,9 @@ def enumerate_corruptions(open_journal: _Open, run: str | Sequence[Operation]) -
 
 
 def _perform(journal: Journal, run: Sequence[Operation]) -> None:
-    kinds = {kind.name.lower(): kind for kind in Kind}
     for operation in run:
-        if operation.name in kinds:
-            kind = kinds[operation.name]
+        if operation.name in KINDS:
+            kind = KINDS[operation.name]
             data = {Kind.STORE: b"copy", Kind.MARK: ATTEMPTS.pack(1), Kind.REMEMBER: b"id"}.get(kind, b"")
             journal.append(kind, operation.key, data, operation.transaction)
         else:

@@ -68,11 +68,13 @@ class FailStop(abc.ABC):
 class BufferedJournal(FailStop):
     """A journal that keeps appended entries in memory until the next write.
 
-    ``_waiting`` are these entries, ``_written`` is the position behind the last that was written.
+    ``_waiting`` are these entries, ``_written`` and ``_synced`` are the positions behind the last that was written, and
+    synced.
     """
 
     _waiting: list[Entry]
     _written: int
+    _synced: int
 
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.engine.journal.Journal.append`."""
@@ -89,6 +91,42 @@ class BufferedJournal(FailStop):
     def _next(self) -> int:
         """The position of the next entry: derived from the entries, so that no exception can make the two differ."""
         return self._written + len(self._waiting)
+
+    @abc.abstractmethod
+    def _write(self) -> None:
+        """Write the entries that wait, of which there are some."""
+
+    @abc.abstractmethod
+    def _write_and_sync(self) -> None:
+        """Write and sync what is not."""
+
+    @abc.abstractmethod
+    def _end(self) -> None:
+        """Record durably that the journal was closed; everything is synced."""
+
+    def write(self) -> int:
+        """See :meth:`ackfsm.engine.journal.Journal.write`."""
+        with self._during("writing"):
+            if self._waiting:
+                self._write()
+        return self._written
+
+    def sync(self) -> int:
+        """See :meth:`ackfsm.engine.journal.Journal.sync`."""
+        with self._during("syncing"):
+            self._write_and_sync()
+        return self._synced
+
+    def close(self) -> None:
+        """See :meth:`ackfsm.engine.journal.Journal.close`."""
+        try:
+            if self._failed is None:
+                with self._during("closing"):
+                    self._write_and_sync()
+                    self._end()
+                self._failed = CLOSED_ALREADY
+        finally:
+            self._close_resources()
 
 
 class _Call:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ackfsm.engine.journal._disk import Disk, OsDisk, machine_failed, write_all
 from ackfsm.engine.journal._entry import Entry
-from ackfsm.engine.journal._fail_stop import CLOSED_ALREADY, BufferedJournal
+from ackfsm.engine.journal._fail_stop import BufferedJournal
 from ackfsm.engine.journal._frame import CLOSED, SEAL, SEGMENT, SegmentHeader, encode, mark
 from ackfsm.engine.journal._protocol import REMEMBERED, Compaction
 from ackfsm.engine.journal._recovery import Replay
@@ -132,36 +132,16 @@ class FileJournal(BufferedJournal):
 
     # the protocol
 
-    def write(self) -> int:
-        """See :meth:`ackfsm.engine.journal.Journal.write`: one write, of one frame unless it is very long."""
-        with self._during("writing"):
-            if self._waiting:
-                self._write()
-        return self._written
-
-    def sync(self) -> int:
-        """See :meth:`ackfsm.engine.journal.Journal.sync`: one write and one sync for all that was appended."""
-        with self._during("syncing"):
-            self._write_and_sync()
-        return self._synced
-
     def compact(self) -> Compaction:
         """See :meth:`ackfsm.engine.journal.Journal.compact`; nothing else happens meanwhile."""
         with self._during("compacting"):
             return self._compact()
 
-    def close(self) -> None:
-        """See :meth:`ackfsm.engine.journal.Journal.close`; the mark of a clean end makes every later damage visible."""
-        try:
-            if self._failed is None:
-                with self._during("closing"):
-                    self._write_and_sync()
-                    self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))
-                    self._disk.sync(self._live_file())
-                    self._watermark.ended(self._promised(clean=True))
-                self._failed = CLOSED_ALREADY
-        finally:
-            self._close_resources()
+    def _end(self) -> None:
+        """Write the mark of a clean end, which makes every later damage visible."""
+        self._put(self._live_file(), self._offset, self._mark(CLOSED, self._synced))
+        self._disk.sync(self._live_file())
+        self._watermark.ended(self._promised(clean=True))
 
     # writing
 

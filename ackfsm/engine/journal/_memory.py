@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ackfsm.engine.journal._entry import ATTEMPTS, LARGEST, NUMBERS, Entry, JournalFailure, Kind, check
 from ackfsm.engine.journal._fail_stop import CLOSED_ALREADY
 from ackfsm.engine.journal._protocol import REMEMBERED, Compaction
-from ackfsm.engine.journal._recovery import Recovery, Replay, beyond
+from ackfsm.engine.journal._recovery import Replay, beyond
 from ackfsm.terms import InputError
 
 _PLAIN, _MARK = (int(Kind.STORE), int(Kind.REMOVE)), int(Kind.MARK)
@@ -52,16 +52,7 @@ class MemoryJournal:
         self._entries: list[Entry] = []
         self._synced = self._written = start.position
         self._failed: str | None = None
-        self.recovery = Recovery(
-            live=self._base.live(),
-            removed=self._base.removed,
-            remembered=self._base.remembered(),
-            next_position=start.position,
-            next_key=start.next_key,
-            epoch=start.epoch,
-            entries=len(start.entries),
-            dropped=self._base.dropped,
-        )
+        self.recovery = self._base.recovery(start.epoch, start.position, len(start.entries))
 
     def append(self, kind: Kind, key: int, data: bytes = b"", transaction: int = 0) -> int:
         """See :meth:`ackfsm.engine.journal.Journal.append`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
+from typing import Any
 
 from ackfsm.engine.journal._entry import ATTEMPTS, Entry, Kind
 
@@ -204,6 +205,16 @@ class Replay:
         marks = self._marks
         return {key: Live(data, marks.get(key, 0), key in marks) for key, (_, data) in self._in_order()}
 
-    def remembered(self) -> dict[bytes, int]:
-        """The known duplicate-ids, oldest first, each with its key."""
-        return dict(self._remembered)
+    def recovery(self, epoch: int, position: int, entries: int, **about: Any) -> Recovery:
+        """What opening number ``epoch`` has found: ``entries`` that end at ``position``, and more ``about`` them."""
+        return Recovery(
+            live=self.live(),
+            removed=self.removed,
+            remembered=dict(self._remembered),
+            next_position=position,
+            next_key=self.next_key,
+            epoch=epoch,
+            entries=entries,
+            dropped=self.dropped,
+            **about,
+        )

@@ -8,9 +8,11 @@ import random
 import re
 from collections.abc import Iterator
 
+from ackfsm.engine.journal._entry import Kind
 from ackfsm.terms import InputError
 
-_ENTRIES = ("store", "remove", "commit", "mark", "remember")
+KINDS = {kind.name.lower(): kind for kind in Kind}
+"""The words for entries."""
 _CALLS = ("write", "sync", "compact", "reopen")
 _FAILURES = ("kill", "crash", "tear")
 _FAULTS = ("failing", "lying", "short", "full")
@@ -36,7 +38,7 @@ class Operation:
     transaction: int = 0
 
     def __str__(self) -> str:
-        key = f" {self.key}" if self.name in _ENTRIES else ""
+        key = f" {self.key}" if self.name in KINDS else ""
         return f"{self.name}{key}" + (f" in {self.transaction}" if self.transaction else "")
 
 
@@ -50,8 +52,8 @@ def parse_workload(text: str) -> tuple[Operation, ...]:
 
 def _parse(word: str) -> Operation:
     match = _WORD.fullmatch(word)
-    known = (*_ENTRIES, *_CALLS, *_FAILURES, *_FAULTS)
-    if match is None or match["name"] not in known or (match["name"] in _ENTRIES) != (match["key"] is not None):
+    known = (*KINDS, *_CALLS, *_FAILURES, *_FAULTS)
+    if match is None or match["name"] not in known or (match["name"] in KINDS) != (match["key"] is not None):
         raise InputError(
             f"{word!r} is no operation; write for example 'store 1', 'remove 1 in 7', or one of {known[5:]}"
         )

@@ -68,15 +68,10 @@ class Scan:
 
     def recovery(self, epoch: int) -> Recovery:
         """Return the recovery, as of opening number ``epoch``."""
-        return Recovery(
-            live=self.replay.live(),
-            removed=self.replay.removed,
-            remembered=self.replay.remembered(),
-            next_position=self.position,
-            next_key=self.replay.next_key,
-            epoch=epoch,
-            entries=self.entries,
-            dropped=self.replay.dropped,
+        return self.replay.recovery(
+            epoch,
+            self.position,
+            self.entries,
             size=self.size,
             segments=len(self.segments),
             torn=self.torn,

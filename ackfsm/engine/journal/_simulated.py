@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import functools
 import itertools
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -103,12 +104,9 @@ class DiskState:
         Any subset of the changes of names and of the writes since the last sync; overlapping writes in either order;
         one write torn at any byte (``fine``) or in the middle; a file as long as it was with zeros or old bytes in it.
         """
-        coarse: dict[int, list[bytes]] = {}
         for names in self._names():
-            for inode in names.values():
-                if inode not in coarse:
-                    coarse[inode] = list(dict.fromkeys(self._contents(self.files[inode], fine=False)))
-            for contents in itertools.product(*(coarse[inode] for inode in names.values())):
+            coarse = [_coarse_contents(self.files[inode], self.old) for inode in names.values()]
+            for contents in itertools.product(*coarse):
                 yield dict(zip(names, contents, strict=True))
             if fine:
                 yield from self._finely(names)
@@ -118,7 +116,7 @@ class DiskState:
         for others in ("durable", "current"):
             rest = {name: getattr(self.files[inode], others) for name, inode in names.items()}
             for name, inode in names.items():
-                for content in dict.fromkeys(self._contents(self.files[inode], fine=True)):
+                for content in dict.fromkeys(_contents(self.files[inode], self.old, fine=True)):
                     yield {**rest, name: content}
 
     def current(self) -> dict[str, int]:
@@ -149,31 +147,40 @@ class DiskState:
                 found.add(tuple(present.items()))
                 yield present
 
-    def _contents(self, file: _File, *, fine: bool) -> Iterator[bytes]:
-        for chosen in _subsets(file.pending):
-            yield from _orders(file.durable, chosen)
-            yield from self._long(file, chosen)
-        for number, change in enumerate(file.pending):
-            others = file.pending[:number], file.pending[number + 1 :]
-            for before, after in ((others[0], ()), others, ((), ())):
-                yield from _torn(file.durable, before, change, after, fine=fine)
 
-    def _long(self, file: _File, chosen: tuple[_Change, ...]) -> Iterator[bytes]:
-        """Contents of the full length, with zeros or old bytes where writes have not arrived."""
-        missing = [change for change in file.pending if change not in chosen and change.data]
-        if not missing:
-            return
-        for source in (b"", *self.old, *file.frames):
-            content = bytearray(file.durable)
-            for change in file.pending:
-                if change in chosen or change.data is None:
-                    change.apply(content)
-                    continue
-                end = change.offset + len(change.data)
-                older = source[change.offset : end] if source in self.old else source[: len(change.data)]
-                had = max(0, len(file.durable) - change.offset)
-                change.apply(content, older.ljust(len(change.data), b"\0")[had:], had)
-            yield bytes(content)
+def _contents(file: _File, old: tuple[bytes, ...], *, fine: bool) -> Iterator[bytes]:
+    """Every legal content of a file after a power loss, each perhaps more than once."""
+    for chosen in _subsets(file.pending):
+        yield from _orders(file.durable, chosen)
+        yield from _long(file, old, chosen)
+    for number, change in enumerate(file.pending):
+        others = file.pending[:number], file.pending[number + 1 :]
+        for before, after in ((others[0], ()), others, ((), ())):
+            yield from _torn(file.durable, before, change, after, fine=fine)
+
+
+@functools.lru_cache(maxsize=1_000)
+def _coarse_contents(file: _File, old: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    """The same, each once, with writes torn in the middle: a recovery changes few files of a disk."""
+    return tuple(dict.fromkeys(_contents(file, old, fine=False))) if file.pending else (file.durable,)
+
+
+def _long(file: _File, old: tuple[bytes, ...], chosen: tuple[_Change, ...]) -> Iterator[bytes]:
+    """Contents of the full length, with zeros or old bytes where writes have not arrived."""
+    missing = [change for change in file.pending if change not in chosen and change.data]
+    if not missing:
+        return
+    for source in (b"", *old, *file.frames):
+        content = bytearray(file.durable)
+        for change in file.pending:
+            if change in chosen or change.data is None:
+                change.apply(content)
+                continue
+            end = change.offset + len(change.data)
+            older = source[change.offset : end] if source in old else source[: len(change.data)]
+            had = max(0, len(file.durable) - change.offset)
+            change.apply(content, older.ljust(len(change.data), b"\0")[had:], had)
+        yield bytes(content)
 
 
 def _renamed(names: Mapping[str, int], changes: Iterable[_Names]) -> dict[str, int]:

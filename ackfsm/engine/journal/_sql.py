@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Self, TypeAlias
 
 from ackfsm.engine.journal._entry import NUMBERS, Entry, JournalDamaged, check, newer
-from ackfsm.engine.journal._fail_stop import CLOSED_ALREADY, BufferedJournal
+from ackfsm.engine.journal._fail_stop import BufferedJournal
 from ackfsm.engine.journal._protocol import Compaction
 from ackfsm.engine.journal._recovery import Recovery, Replay
 from ackfsm.engine.journal._watermark import Watermark, shortfall
@@ -133,19 +133,7 @@ def read_rows(name: str, head: Head, rows: Iterable[Row], remembered: int) -> tu
 
 def recovered(replay: Replay, head: Head, position: int, *, epoch: int, size: int) -> Recovery:
     """The recovery from rows that end at ``position``, in opening number ``epoch``."""
-    return Recovery(
-        live=replay.live(),
-        removed=replay.removed,
-        remembered=replay.remembered(),
-        next_position=position,
-        next_key=replay.next_key,
-        epoch=epoch,
-        entries=position - head.first,
-        dropped=replay.dropped,
-        size=size,
-        segments=1,
-        clean=head.clean,
-    )
+    return replay.recovery(epoch, position, position - head.first, size=size, segments=1, clean=head.clean)
 
 
 def check_watermark(name: str, promised: Watermark, head: Head, position: int, where: str = "") -> None:
@@ -242,18 +230,8 @@ class SqlJournal(BufferedJournal):
     def _head(self) -> Head:
         return Head(self._epoch, self._replay.next_key, self._first, self._next, self._closed)
 
-    def write(self) -> int:
-        """See :meth:`ackfsm.engine.journal.Journal.write`: one transaction that does not wait for the disk."""
-        with self._during("writing"):
-            if self._waiting:
-                self._hand_over(durable=False)
-        return self._written
-
-    def sync(self) -> int:
-        """See :meth:`ackfsm.engine.journal.Journal.sync`: one transaction of the database, which waits for the disk."""
-        with self._during("syncing"):
-            self._write_and_sync()
-        return self._synced
+    def _write(self) -> None:
+        self._hand_over(durable=False)
 
     def _write_and_sync(self) -> None:
         if self._waiting or self._synced < self._written:
@@ -268,18 +246,10 @@ class SqlJournal(BufferedJournal):
             after = self._next - self._first
         return Compaction(entries, after, size, self._replay.size)
 
-    def close(self) -> None:
-        """See :meth:`ackfsm.engine.journal.Journal.close`."""
-        try:
-            if self._failed is None:
-                with self._during("closing"):
-                    self._write_and_sync()
-                    self._closed = self._epoch
-                    self._replace(self._head(), None)
-                    self._ended = True
-                self._failed = CLOSED_ALREADY
-        finally:
-            self._close_resources()
+    def _end(self) -> None:
+        self._closed = self._epoch
+        self._replace(self._head(), None)
+        self._ended = True
 
     def kill(self) -> Self:
         """See :meth:`ackfsm.engine.journal.Crashable.kill`."""

@@ -25,9 +25,9 @@ def fill(broker: Broker, *names: str, queue: str = "in") -> None:
             producer.send(name.encode(), message_id=name)
 
 
-def received(consumer: Consumer) -> Message:
+def received(consumer: Consumer, timeout: float | None = None) -> Message:
     """The next message, which must be there."""
-    message = consumer.receive(None)
+    message = consumer.receive(timeout)
     assert message is not None
     return message
 

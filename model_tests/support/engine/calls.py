@@ -109,9 +109,9 @@ class Application:
             raise RuntimeError("the application fails")
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def shared_wiring() -> Iterator[None]:
-    """All brokers of the module take what they read from the tables from one place, made once."""
+    """All brokers of the folder take what they read from the tables from one place, made once."""
     model = EngineModel(shipped())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
