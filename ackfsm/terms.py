@@ -336,7 +336,9 @@ class Configuration:
     whether the count outlives the broker (where the redelivered mark does),
     ``undelivered_marks_redelivered`` whether a dispatch that reached no application marks
     the message, ``ended_consumer_marks_redelivered`` whether what a consumer held that was closed or lost is marked
-    (if not, it may be), ``requeue_clears_mark`` whether a requeue takes the mark away,
+    (if not, it may be), ``closed_consumer_gives_back`` whether a consumer that is closed gives back what its
+    application was handed and has not acknowledged (if not, that stays with its session), ``requeue_clears_mark``
+    whether a requeue takes the mark away,
     ``restart_marks_redelivered`` whether a broker that starts again marks all that it finds, or may (:class:`Maybe`).
     ``attempts_exhausted`` says what becomes of a message that has used up its attempts, ``release_counts`` whether a
     delivery that is released is one of them, ``rejected_comes_again`` whether what a consumer rejects is delivered
@@ -392,6 +394,7 @@ class Configuration:
     delivery_count_from: DeliveryCountFrom
     undelivered_marks_redelivered: bool
     ended_consumer_marks_redelivered: bool
+    closed_consumer_gives_back: bool
     rejected_comes_again: bool
     requeue_clears_mark: bool
     restart_marks_redelivered: bool | Maybe

@@ -103,6 +103,7 @@ def _panel() -> Iterator[System]:
     yield from _three_messages()
     yield from _routed()
     yield from _cancelled()
+    yield from _given_back_with_its_consumer()
     yield from _lent()
     yield from _given_up()
     yield from _recovered_by_library()
@@ -692,6 +693,29 @@ def _cancelled() -> Iterator[System]:
     yield system_of(**_BARE, actions=cancel, prefetch=1, messages=2, of=(Fault.CONSUMER_LINK_LOSS,))
     yield system_of(**_BARE, destination="non_durable_subscription", actions=cancel, of=(Fault.CONSUMER_LINK_LOSS,))
     yield system_of(**_BARE, ack_mode="NO_ACKNOWLEDGE", prefetch=1, prefetch_freed="on_dispatch", messages=2, faults=0)
+
+
+def _given_back_with_its_consumer() -> Iterator[System]:
+    """A consumer that is closed with what its application was handed, which the broker then has back."""
+    cancel = "consumer_cancel"
+    closes: Mapping[str, Any] = {**_BARE, "closed_consumer_gives_back": True}
+    for mode, waits in product(("CLIENT", "INDIVIDUAL"), (True, False)):
+        back: Mapping[str, Any] = {**closes, "ack_mode": f"{mode}_ACKNOWLEDGE", "block_on_acknowledge": waits}
+        yield system_of(**back, actions=cancel, messages=2, faults=0)
+        yield system_of(**back, actions=cancel, redelivery_delay=True, of=_OF_CONSUMER)
+        yield system_of(**back, actions=cancel, prefetch=1, messages=2, faults=0)
+        yield system_of(**back, actions=cancel, consumers=2, one_session=True, messages=2, faults=0)
+        for marks, clears in product((True, False), repeat=2):
+            marked: Mapping[str, Any] = {"ended_consumer_marks_redelivered": marks, "requeue_clears_mark": clears}
+            yield system_of(**back, **marked, actions=cancel, of=_LOSSES)
+    for begins, persisted in product(("dispatch", "delivery", "acknowledgement"), (True, False)):
+        counted: Mapping[str, Any] = {"delivery_count_from": begins, "redelivery_mark_persisted": persisted}
+        individual: Mapping[str, Any] = {**counted, "ack_mode": "INDIVIDUAL_ACKNOWLEDGE", "max_delivery_attempts": 2}
+        yield system_of(**closes, **individual, actions=cancel, faults=0)
+        yield system_of(**_BARE, **individual, actions="recover consumer_close", of=_LOSSES)
+    for after, scope in product(("next_message", "swallow"), ("session", "up_to")):
+        thrown: Mapping[str, Any] = {"consumption": "listener", "listener_exception": after, "client_ack_scope": scope}
+        yield system_of(**closes, **thrown, ack_mode="CLIENT_ACKNOWLEDGE", messages=2, actions=cancel, of=_THROWN)
 
 
 def _lent() -> Iterator[System]:

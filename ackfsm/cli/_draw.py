@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import CONFIGURATION, Command, Option, format_of, settings_of, tables_of
+from ackfsm.cli._options import CONFIGURATION, FORMAT, Command, Option, format_of, settings_of, tables_of
 from ackfsm.cli._output import emit, emit_folder, output_file, print_file, print_json, progress_line
 from ackfsm.support.files import check_place, make_folder, write_file
 from ackfsm.terms import InputError
@@ -83,6 +83,7 @@ COMMAND: Final = Command(
             "screen)",
             dest="form",
         ),
+        FORMAT,
         Option("--output PATH", "write there, a folder with --all (default: print)", Path),
         Option("--all", "write every drawing and table into the folder --output"),
     ),

@@ -10,7 +10,7 @@ from ackfsm.checking import export
 from ackfsm.checking.export import Format
 from ackfsm.checking.network import compose
 from ackfsm.cli._exit_codes import AS_PROMISED
-from ackfsm.cli._options import CONFIGURATION, Command, Option, bound_options, format_of, query_from
+from ackfsm.cli._options import CONFIGURATION, FORMAT, Command, Option, bound_options, format_of, query_from
 from ackfsm.cli._output import output_file, print_file, print_json, progress_line
 from ackfsm.support.files import check_place, write_files
 from ackfsm.terms import InputError
@@ -50,6 +50,7 @@ COMMAND: Final = Command(
         *CONFIGURATION,
         *bound_options(),
         Option("--as FORM", f"{', '.join(Format)} (default: what --output ends with, else promela)", dest="form"),
+        FORMAT,
         Option("--output FILE", "write there, TLA+ with its .cfg (default: print)", Path),
     ),
 )

@@ -90,6 +90,10 @@ class Option:
         parser.add_argument(*names, help=self.help, default=self._unless_given, **given)
 
 
+FORMAT: Final = Option("--format FORM", argparse.SUPPRESS, default=argparse.SUPPRESS, dest="form")
+"""Another name of ``--as``, by which two commands were called first."""
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
     """Options under a title of their own in the help."""

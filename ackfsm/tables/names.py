@@ -220,6 +220,7 @@ class Condition(enum.StrEnum):
     DIRECT = "direct"
     ACK_COVERS_LATER = "ack_covers_later"
     ACK_COVERS_EARLIER = "ack_covers_earlier"
+    CLOSE_GIVES_BACK = "close_gives_back"
     ACKS_AUTOMATICALLY = "acks_automatically"
     ACKS_BEFORE_DELIVERY = "acks_before_delivery"
     CONFIRMS_PLAIN_SENDS = "confirms_plain_sends"

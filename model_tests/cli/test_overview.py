@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -170,10 +171,13 @@ def test_jobs_is_the_name_everywhere(command: str, capsys: pytest.CaptureFixture
     assert "--jobs N" in capsys.readouterr().out
 
 
-def test_as_is_the_name_of_what_is_written_everywhere(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("draw", "export"):
-        assert _ended(command, "--format", "table") == 2
-    capsys.readouterr()
+def test_as_is_the_name_of_what_is_written_everywhere(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    texts = []
+    for option in ("--as", "--format"):
+        assert _ended("draw", "redelivery", option, "mermaid") == 0
+        assert _ended("export", option, "json", "--max-faults", "0", "--output", str(tmp_path / option)) == 0
+        texts.append((capsys.readouterr().out, (tmp_path / option).read_text(encoding="utf-8")))
+    assert texts[0] == texts[1]
     for command in commands_of(_make_parser()).choices:
         assert _ended("help", command) == 0
         shown = capsys.readouterr().out

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ackfsm.driving.conform import Claims, Mode, Operation
 from ackfsm.driving.conform._judge import shrunk
-from ackfsm.driving.conform._program import Close, Inject, Program, Receive, Recover, Send, draw, smaller
+from ackfsm.driving.conform._program import Cancel, Close, Inject, Program, Receive, Recover, Send, draw, smaller
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault
 
 MODES = st.builds(Mode, st.sampled_from(AckMode), st.sampled_from(DeliveryMode), st.sampled_from(Consumption))
@@ -34,6 +34,8 @@ def test_a_program_keeps_its_limits_and_asks_for_nothing_that_is_not_claimed(
         assert all(step.at in {"idle", "delivered"} for step in faults)
     if Operation.CLOSE not in operations:
         assert not any(isinstance(step, Close) for step in drawn.steps)
+    if Operation.CANCEL not in operations or mode.consumption is Consumption.LISTENER:
+        assert not any(isinstance(step, Cancel) for step in drawn.steps)
     back = Operation.ROLLBACK if mode.ack_mode is AckMode.SESSION_TRANSACTED else Operation.RECOVER
     if back not in operations:
         assert not any(isinstance(step, Recover) for step in drawn.steps)

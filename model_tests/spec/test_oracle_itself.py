@@ -352,6 +352,7 @@ def test_a_configuration_is_read_whole(setting: Setting) -> None:
         delivery_count_from=DeliveryCountFrom.DISPATCH,
         undelivered_marks_redelivered=True,
         ended_consumer_marks_redelivered=True,
+        closed_consumer_gives_back=False,
         rejected_comes_again=False,
         requeue_clears_mark=False,
         attempts_exhausted=AttemptsExhausted.DEAD_LETTER,

@@ -26,8 +26,9 @@ SETTINGS = """profile delivery_mode ack_mode consumption non_persistent_handling
     resend_in_doubt duplicate_detection client_ack_scope prefetch max_delivery_attempts listener_exception
     transaction_journalling unwindowed_confirm pre_acknowledge_by dups_ok_acknowledgement prefetch_freed
     delivery_count_persisted delivery_count_from undelivered_marks_redelivered ended_consumer_marks_redelivered
-    rejected_comes_again requeue_clears_mark restart_marks_redelivered attempts_exhausted time_to_live expires_in_hand
-    rejection_excludes_delivery exclusive_consumer session_reattachment consumer_reattachment transacted_completion
+    closed_consumer_gives_back rejected_comes_again requeue_clears_mark restart_marks_redelivered attempts_exhausted
+    time_to_live expires_in_hand rejection_excludes_delivery exclusive_consumer session_reattachment
+    consumer_reattachment transacted_completion
     duplicate_dooms_transaction outcomes outcome_scope release_counts transacted_outcomes receiver_settles
     rollback_requeues delivery_delay redelivery_delay"""
 

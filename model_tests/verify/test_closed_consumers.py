@@ -1,4 +1,4 @@
-"""The close of one consumer: what was handed over stays with its session, what was prefetched goes back."""
+"""The close of one consumer: what was prefetched goes back, and where the tables say so also what was handed over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 
 import pytest
 
+from ackfsm import verify
 from ackfsm.cli import main
+from ackfsm.terms import DeliveryCountFrom, Verdict
+from ackfsm.verify import Header
+from model_tests.support.places import DATA
+from model_tests.support.tables import shipped
 from model_tests.support.verify.notation import write
 
 VALID, INVALID = 0, 1
@@ -76,3 +81,37 @@ def test_a_message_that_is_set_aside_is_in_its_queue(tmp_path: Path) -> None:
         "c1", ("delivered", "m1"), ("failed", "m1"), ("delivered", "m2"), ("processed", "m2"), ("acknowledge", "m2")
     )
     assert judged(tmp_path, config, *other, *lines) == INVALID
+
+
+def _recorded(folder: str) -> list[Path]:
+    return sorted(DATA.glob(f"{folder}/*.jsonl"))
+
+
+def _verdict(path: Path, **settings: object) -> Verdict:
+    def configure(header: Header | None) -> verify.Configurations:
+        assert header is not None
+        assert header.config is not None
+        return verify.Configurations(shipped().configure(None, {**header.config, **settings}))
+
+    found = verify.examination(path, shipped(), configure, tells_processed=True).findings
+    return verify.verdict(found, shipped()).verdict
+
+
+@pytest.mark.parametrize("path", _recorded("closed_consumers"), ids=lambda path: path.stem)
+def test_a_broker_does_what_the_tables_say_of_closed_consumers(path: Path) -> None:
+    """What was given back refutes that it is kept; a line of a close tells of no message that it was given back."""
+    given_back, header = path.stem.endswith("given-back"), verify.read_header(path)
+    assert header is not None
+    assert header.config is not None
+    taken_for_default = {**header.config}
+    del taken_for_default["closed_consumer_gives_back"]
+    assert shipped().configure(None, taken_for_default).closed_consumer_gives_back is given_back
+    assert _verdict(path, closed_consumer_gives_back=given_back) is Verdict.VALID
+    kept = Verdict.INVALID if given_back else Verdict.VALID
+    assert _verdict(path, closed_consumer_gives_back=False) is kept
+
+
+@pytest.mark.parametrize("path", _recorded("uncounted"), ids=lambda path: path.stem)
+def test_what_is_given_back_uncounted_reaches_no_limit(path: Path) -> None:
+    assert _verdict(path) is Verdict.VALID
+    assert _verdict(path, delivery_count_from=DeliveryCountFrom.DELIVERY) is Verdict.INVALID

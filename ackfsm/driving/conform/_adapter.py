@@ -147,7 +147,6 @@ class Adapter(abc.ABC):
         """The client closes its consumer; its session goes on, and the next :meth:`receive` makes another one.
 
         One that has no consumer yet has had one that was handed nothing.
-        Only programs that an adapter is led through ask for it.
         """
         raise _lacks("cancel", client)
 

@@ -34,6 +34,7 @@ class Operation(StrEnum):
     ROLLBACK = "rollback"
     RECOVER = "recover"
     CLOSE = "close"
+    CANCEL = "cancel"
     DURING = "during"
     """No call of its own: a fault may strike while a call is under way."""
 
@@ -156,3 +157,8 @@ def scope_of(specification: Specification, configuration: Configuration) -> AckS
     if conditions[Condition.ACK_COVERS_LATER].holds(environment):
         return AckScope.SESSION
     return AckScope.UP_TO if conditions[Condition.ACK_COVERS_EARLIER].holds(environment) else AckScope.MESSAGE
+
+
+def closing_gives_back(specification: Specification, configuration: Configuration) -> bool:
+    """Whether a consumer that is closed gives back what its application has not acknowledged, by the tables."""
+    return specification.conditions[Condition.CLOSE_GIVES_BACK].holds(specification.environment(configuration))

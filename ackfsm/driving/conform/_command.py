@@ -249,6 +249,10 @@ class Command(Adapter):
         """See :class:`Adapter`."""
         self._ask("recover", _nothing, client=client)
 
+    def cancel(self, client: str) -> None:
+        """See :class:`Adapter`."""
+        self._ask("cancel", _nothing, client=client)
+
     def close(self, client: str) -> None:
         """See :class:`Adapter`."""
         self._ask("close", _nothing, client=client)

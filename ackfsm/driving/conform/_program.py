@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from ackfsm.driving.conform._claims import BROKER_FAULTS, Claims, Mode, Operation, acknowledged_by_application
-from ackfsm.terms import AckMode, Fault
+from ackfsm.terms import AckMode, Consumption, Fault
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,6 +49,13 @@ class Close:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Cancel:
+    """The consumer of ``who`` is closed, and its session goes on with another one."""
+
+    who: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Inject:
     """A fault, which strikes consumer ``who`` if it is one of a consumer.
 
@@ -77,7 +84,7 @@ class Act:
     after: int = 1
 
 
-Step: TypeAlias = Send | Receive | Recover | Close | Inject | Act
+Step: TypeAlias = Send | Receive | Recover | Close | Cancel | Inject | Act
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,6 +97,13 @@ class Program:
         return "; ".join(map(_told, self.steps))
 
 
+_TOLD: Final = {
+    Recover: "has what it has not settled delivered again",
+    Close: "closes",
+    Cancel: "is closed, and its session goes on with another one",
+}
+
+
 def _told(step: Step) -> str:
     match step:
         case Send(number, end):
@@ -98,10 +112,8 @@ def _told(step: Step) -> str:
         case Receive(who, number, end):
             then = "" if end == "none" else f" and settles {'each' if end == 'each' else 'the last'}"
             return f"{_named(who)} receives up to {_messages(number)}{then}"
-        case Recover(who):
-            return f"{_named(who)} has what it has not settled delivered again"
-        case Close(who):
-            return f"{_named(who)} closes"
+        case Recover() | Close() | Cancel():
+            return f"{_named(step.who)} {_TOLD[type(step)]}"
         case Inject():
             return _told_fault(step)
         case Act():
@@ -154,6 +166,8 @@ class _Draw:
         self.left = messages
         self.transacted = mode.ack_mode is AckMode.SESSION_TRANSACTED
         self.by_application = acknowledged_by_application(mode.ack_mode)
+        self.receives = mode.consumption is Consumption.RECEIVE
+        """Else closing a consumer would wait for its listener."""
         alone = fault in _ALONE
         self.consumers = 2 if chance.random() < 1 / 4 and not alone else 1
 
@@ -181,6 +195,7 @@ class _Draw:
         kinds += ["send"] * (3 * (self.left > 0))
         kinds += ["recover"] * (2 * (back in self.has and (self.transacted or self.by_application)))
         kinds += ["close"] * (Operation.CLOSE in self.has)
+        kinds += ["cancel"] * (2 * (Operation.CANCEL in self.has and self.receives))
         match self.chance.choice(kinds):
             case "send":
                 return self.send()
@@ -188,6 +203,8 @@ class _Draw:
                 return Recover(self.who())
             case "close":
                 return Close(self.chance.randrange(-1, self.consumers))
+            case "cancel":
+                return Cancel(self.who())
             case _:
                 end = self.chance.choice(("each", "each", "last", "none"))
                 settles = self.transacted or self.by_application
@@ -226,7 +243,7 @@ def _less(step: Step) -> Iterator[Step]:
     if isinstance(step, Send | Receive) and step.number > 1:
         yield dataclasses.replace(step, number=1)
         yield dataclasses.replace(step, number=step.number - 1)
-    if isinstance(step, Receive | Recover | Close | Inject | Act) and step.who > 0:
+    if isinstance(step, Receive | Recover | Close | Cancel | Inject | Act) and step.who > 0:
         yield dataclasses.replace(step, who=0)
     if isinstance(step, Inject) and step.at not in {"idle", "delivered"}:
         yield dataclasses.replace(step, at="idle")

@@ -25,9 +25,10 @@ from ackfsm.driving.conform._claims import (
     Mode,
     Operation,
     acknowledged_by_application,
+    closing_gives_back,
     scope_of,
 )
-from ackfsm.driving.conform._program import Close, Inject, Program, Receive, Recover, Send, Step
+from ackfsm.driving.conform._program import Cancel, Close, Inject, Program, Receive, Recover, Send, Step
 from ackfsm.driving.conform._recorder import Recorder
 from ackfsm.history.format import Event, Outcome
 from ackfsm.terms import AckfsmError, AckMode, AckScope, Consumption, Fault, ListenerException
@@ -97,6 +98,7 @@ class Run:
         self.has = claimed.claims.operations
         self.configuration = claimed.configurations[mode]
         self.scope = scope_of(claimed.specification, self.configuration)
+        self.closing_gives_back = closing_gives_back(claimed.specification, self.configuration)
         self.transacted = mode.ack_mode is AckMode.SESSION_TRANSACTED
         self.by_application = acknowledged_by_application(mode.ack_mode)
         self.listens = mode.consumption is Consumption.LISTENER
@@ -135,6 +137,8 @@ class Run:
                 self.recover(step.who)
             case Close():
                 self.close(self.producer if step.who < 0 else self.consumers.get(step.who))
+            case Cancel():
+                self.cancel(self.consumer(step.who))
             case Inject():
                 self.inject(step)
 
@@ -412,7 +416,9 @@ class Run:
             self.returned(client, called[1])
 
     def cancel(self, client: _Client) -> None:
-        """Close the consumer of a session that goes on with what that was handed."""
+        """Close the consumer of a session that goes on, with what that was handed where the tables say so."""
+        if self.closing_gives_back:
+            client.held.clear()
         if self.done(client, lambda: self.adapter.cancel(client.name)):
             self.recorder.add(client.name, Event.CLOSE, queue=QUEUE)
 

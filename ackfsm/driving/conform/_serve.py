@@ -80,6 +80,7 @@ _TELL: Final[Mapping[str, Callable[[Adapter, _Request], None]]] = {
     "done": lambda adapter, request: adapter.done(request["client"], request["message"], failed=request["failed"]),
     "rollback": lambda adapter, request: adapter.rollback(request["client"]),
     "recover": lambda adapter, request: adapter.recover(request["client"]),
+    "cancel": lambda adapter, request: adapter.cancel(request["client"]),
     "close": lambda adapter, request: adapter.close(request["client"]),
     "fault": lambda adapter, request: adapter.fault(Fault(request["fault"]), request.get("client")),
     "restart": lambda adapter, _: adapter.restart(),

@@ -104,7 +104,7 @@ class EngineAdapter(Adapter):
             delivery_modes=self.delivery_modes,
             consumptions=self.consumptions,
             faults=faults,
-            operations=frozenset(Operation),
+            operations=frozenset(Operation) - {Operation.CANCEL},
         )
 
     def begin(self, mode: Mode, queue: str) -> None:

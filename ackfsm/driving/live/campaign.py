@@ -245,6 +245,11 @@ def _running(
         yield stack.enter_context(BROKERS[broker](full.folder, settings, notes=notes, disk=full))
 
 
+def _cancels(driver: Driver, consumption: Consumption) -> bool:
+    """Whether programs close a consumer alone; a listener would hold the call up."""
+    return driver.cancels and consumption is Consumption.RECEIVE
+
+
 def _told(progress: Progress, what: str, done: int, of: int, cell: str) -> None:
     progress(f"{what} {cell}", done, of)
 
@@ -261,7 +266,7 @@ class _Driven:
         self._place = place
         self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
         specification = self._adapter.specification
-        cancels = driver.cancels and mode.consumption is Consumption.RECEIVE  # a listener would hold the call up
+        cancels = _cancels(driver, mode.consumption)
         without = undone(specification, driver.outcomes, recovers=driver.recovers, cancels=cancels)
         self._tours = {
             each: tour(specification, configuration, faults=claims.faults, without=without)
@@ -366,5 +371,6 @@ def claims_of(  # noqa: PLR0913 - what is driven
         | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
         operations=_OPERATIONS
         | ({Operation.COMMIT, Operation.ROLLBACK} if transacted else set())
-        | ({Operation.RECOVER} if driver.recovers and not transacted else set()),
+        | ({Operation.RECOVER} if driver.recovers and not transacted else set())
+        | ({Operation.CANCEL} if _cancels(driver, consumption) else set()),
     )
