@@ -354,8 +354,8 @@ class Consumer(Closing):
         """Close it: it is sent nothing more, and its listener is not called any more (JMS 3.1, 8.8).
 
         What the application has had of it stays with the session, which acknowledges it, commits it or has it delivered
-        again.  What the library has had alone goes back to the queue: at once, or where the session has something of
-        this consumer to settle, with that (as ActiveMQ's does in a transaction).
+        again, unless ``closed_consumer_gives_back``.  What the library has had alone goes back to the queue: at once,
+        or where the session has something of this consumer to settle, with that (as ActiveMQ's does in a transaction).
         A listener may close its own consumer, and goes on to its end.  Closing it twice is harmless.
 
         Raises :class:`IllegalStateException` from another thread than the broker's.

@@ -259,12 +259,12 @@ class Session(Closing):
 
     def _has_unsettled(self, consumer: Consumer) -> bool:
         """Whether the application is busy with something, or has something to settle, of what that consumer gave it."""
+        if consumer.is_busy or _has_acknowledged(consumer.receiver):
+            return True
+        if self._holds(Condition.CLOSE_GIVES_BACK, consumer.receiver.configuration):
+            return False
         copies = self.broker.stepper.copies_of(consumer.receiver)
-        return (
-            consumer.is_busy
-            or _has_acknowledged(consumer.receiver)
-            or any(copy.state_of(Machine.ACK_CALL) != AckCall.NONE for copy in copies)
-        )
+        return any(copy.state_of(Machine.ACK_CALL) != AckCall.NONE for copy in copies)
 
     def _detach(self, consumer: Consumer) -> None:
         if self.closed:

@@ -175,6 +175,34 @@ def test_a_broker_that_dies_as_a_consumer_closes_loses_nothing(fault: str, mode:
         assert_kept(broker)
 
 
+@pytest.mark.parametrize("sessions", [1, 2])
+@pytest.mark.parametrize(
+    ("profile", "mode", "again"),
+    [
+        ("artemis", "INDIVIDUAL_ACKNOWLEDGE", ["m1", "m2"]),
+        ("artemis", "CLIENT_ACKNOWLEDGE", []),
+        ("activemq", "INDIVIDUAL_ACKNOWLEDGE", ["m1", "m2"]),
+        ("activemq", "CLIENT_ACKNOWLEDGE", ["m1", "m2"]),
+        ("rabbitmq", "INDIVIDUAL_ACKNOWLEDGE", []),
+    ],
+)
+def test_a_closed_consumer_gives_back_what_its_application_has_where_brokers_do(
+    profile: str, mode: str, again: list[str], sessions: int
+) -> None:
+    broker = broker_of(profile, ack_mode=mode)
+    fill(broker, "m1", "m2")
+    connection = broker.connect()
+    session = connection.session()
+    consumer = session.consumer("q")
+    held = consumer.receive()
+    assert held is not None
+    consumer.close()
+    other = session if sessions == 1 else connection.session()
+    assert [message.id for message in iter(other.consumer("q").receive, None)] == again
+    connection.close()
+    assert_kept(broker)
+
+
 def _received(mode: str) -> tuple[Broker, Consumer]:
     broker = broker_of(ack_mode=mode)
     fill(broker, "m1", "m2")
