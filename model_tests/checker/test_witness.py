@@ -16,7 +16,7 @@ from ackfsm import cli, tables
 from ackfsm.checking import explore
 from ackfsm.checking.explore import Answer, Exploration, Interpreter, NotReplayedError, Refused, replay
 from ackfsm.checking.network import Bounds, Network
-from ackfsm.cli import _witnesses
+from ackfsm.cli import _output
 from ackfsm.showing.views.witness import witness_screen, witness_text
 from ackfsm.tables import Lane
 from ackfsm.terms import AckMode, Anomaly, Fault, InputError, SpecError
@@ -167,7 +167,8 @@ def test_there_are_colours_only_on_a_terminal(ackfsm: Command, monkeypatch: pyte
     from rich.console import Console
 
     assert "\x1b" not in ackfsm(f"explain {LOSS}")[1]
-    monkeypatch.setattr(_witnesses, "console", lambda: Console(force_terminal=True, color_system="standard", width=100))
+    made, screen = _output.console, Console(force_terminal=True, color_system="standard", width=100)
+    monkeypatch.setattr(_output, "console", lambda *, errors=False: made(errors=True) if errors else screen)
     assert "\x1b[1;31mbroker_crash" in ackfsm(f"explain {LOSS} --anomaly loss")[1]
     assert "\x1b" not in ackfsm(f"explain {LOSS} --anomaly loss --as mermaid")[1]
 

@@ -392,7 +392,7 @@ def test_what_a_client_drives_is_a_configuration_of_the_tables() -> None:
                 specification.configure(str(config.pop("profile")), config)
                 json.dumps(config)
                 made += 1
-    assert made == 36
+    assert made == 47
     with pytest.raises(InputError, match="pika with artemis is not driven; there are pika with rabbitmq"):
         driven("pika", "artemis")
     pair = driven("pika", "rabbitmq")

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ackfsm.checking.explore import replay
+from ackfsm.checking import explore
 from ackfsm.surveys.claims._any_number import AnyNumberQuery, StandsAsItIs
 from ackfsm.surveys.claims._evidence import Evidence
 from ackfsm.surveys.claims._questions import Answer, Question, Search, SearchResult, network_of
@@ -83,7 +83,7 @@ class _ReachabilityQuery:
         if not reached:
             return None
         name, config, steps = min(reached, key=lambda way: len(way[2]))
-        replay(network_of(specification, self._search(config)), name, steps)
+        explore.replay(network_of(specification, self._search(config)), name, steps)
         return name, config, steps
 
 
