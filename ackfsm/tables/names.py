@@ -65,7 +65,6 @@ class Event(enum.StrEnum):
     RECOVER_REMOVED = "recover_removed"
     RECOVER_LOST = "recover_lost"
     CONSUMER_CANCEL = "consumer_cancel"
-    COUNT_TAKEN_BACK = "count_taken_back"
     CONSUMER_RECOVER = "consumer_recover"
     OUTCOME_FORGOTTEN = "outcome_forgotten"
     RETURNED = "returned"

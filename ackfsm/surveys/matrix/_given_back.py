@@ -156,7 +156,7 @@ class _Run:
 
     def _go_on(self, *, dispatches: bool) -> None:
         """What happens by itself, until nothing more does."""
-        left_out = _ASKED_FOR if dispatches else _ASKED_FOR | {*_DISPATCHES, Event.COUNT_TAKEN_BACK}
+        left_out = _ASKED_FOR if dispatches else _ASKED_FOR | {*_DISPATCHES}
         its = [event for event in self._network.events if event.name not in left_out and not event.may_never_happen]
         while sum(map(self._fire, its)):
             pass
