@@ -188,8 +188,9 @@ class AmqpSession(Session):
         tag = self._tags.pop(consumer.name)
         with self._watched():
             self._channel.basic_cancel(tag)
-            for message in self._coming.pop(consumer.name):
+            for message in () if self.automatic else self._coming[consumer.name]:
                 self._channel.basic_reject(message.delivery_info["delivery_tag"], requeue=True)
+        del self._coming[consumer.name]
         self._book.cancelled(tag)
 
     def close(self) -> None:
