@@ -115,3 +115,13 @@ def test_a_broker_does_what_the_tables_say_of_closed_consumers(path: Path) -> No
 @pytest.mark.parametrize("path", _recorded("uncounted"), ids=lambda path: path.stem)
 def test_what_is_given_back_uncounted_reaches_no_limit(path: Path) -> None:
     assert _verdict(path) is Verdict.VALID
+
+
+@pytest.mark.parametrize(
+    ("profile", "mode"),
+    [("artemis", "INDIVIDUAL_ACKNOWLEDGE"), ("activemq", "INDIVIDUAL_ACKNOWLEDGE"), ("activemq", "CLIENT_ACKNOWLEDGE")],
+)
+def test_whatever_fails_a_consumer_that_gives_back_breaks_no_promise(profile: str, mode: str) -> None:
+    """A consumer that was closed between an exception and the recovery by its library left a message stuck."""
+    settings = ["--set", f"ack_mode={mode}", "--set", "max_delivery_attempts=2"]
+    assert main(["check", "--profile", profile, *settings, "--action", "consumer_cancel", "--max-faults", "any"]) == 0
