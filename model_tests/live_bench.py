@@ -1,5 +1,7 @@
 """Drive every broker that can be had by every client, and write what was seen to ``docs/live``: ``make live``.
 
+Which rows each of them performed is written to ``spec/seen.csv``, too.
+
 Two brokers at a time; what cannot be had is named in the page.  The pages are made of ``docs/live/results.json``, which
 ``--pages`` reads without driving anything.
 """
@@ -25,11 +27,13 @@ from ackfsm.driving.live.campaign import LiveReport, live
 from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.led import undone
 from ackfsm.history.format import Outcome
+from ackfsm.tables.lookup import SEEN, RowKey, row_keys, seen_text
 from ackfsm.terms import AckfsmError
 
 __all__ = ["main", "pages", "result_of"]
 
 _PLACE: Final = Path("docs") / "live"
+_TABLES: Final = Path("spec")
 _RESULTS: Final = "results.json"
 _LIMITED: Final = MappingProxyType({"x-delivery-limit": "2", "x-dead-letter-exchange": ""})
 _KINDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = MappingProxyType(
@@ -85,7 +89,20 @@ def main(words: Sequence[str] | None = None) -> int:
                 kept.write_text(json.dumps(results, sort_keys=True, separators=(",", ":")) + "\n", encoding="utf-8")
     for page, text in pages(results):
         (_PLACE / page).write_text(text, encoding="utf-8")
+    (_TABLES / SEEN).write_text(seen_text(_performers(results)), encoding="utf-8")
     return 0
+
+
+def _performers(results: Results) -> Iterator[tuple[RowKey, list[str]]]:
+    """Yield the rows of today's tables that brokers performed for certain, with these brokers."""
+    performed = defaultdict[str, set[str]](set)
+    for result in results:
+        for rows in result["rows"].values():
+            for row, modes in rows.items():
+                if any(certain for certain, _ in modes.values()):
+                    performed[row].add(_called(result))
+    for machine in tables.load().machines.values():
+        yield from ((key, sorted(performed[str(key)])) for key in row_keys(machine) if str(key) in performed)
 
 
 def _driven(name: str, kind: str, settings: Mapping[str, str], runs: int, seconds: float) -> dict[str, Any]:

@@ -17,7 +17,19 @@ from ackfsm.cli import main
 from ackfsm.showing.views import where
 from ackfsm.showing.views.index import index_page
 from ackfsm.tables import ALWAYS, Fsm, Specification, Value, load, parse_condition
-from ackfsm.tables.lookup import CALLS, Answer, Cell, Lookup, Place, Space, TableRow
+from ackfsm.tables.lookup import (
+    CALLS,
+    SEEN,
+    Answer,
+    Cell,
+    Lookup,
+    Place,
+    Space,
+    TableRow,
+    read_seen,
+    row_keys,
+    seen_text,
+)
 from ackfsm.tables.lookup._cells import cells_of
 from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault, InputError, Profile, SendMode
 from model_tests.support.places import PROJECT, SPEC
@@ -432,3 +444,23 @@ def test_changed_tables_are_looked_up_where_they_are(tmp_path: Path) -> None:
     replace(spec, "conditions.yaml", ("transacted:\n", "# one line more\ntransacted:\n"))
     moved = Lookup(load(spec), spec).place_of_condition("transacted").line
     assert moved == lookup().place_of_condition("transacted").line + 1
+
+
+def test_who_was_seen_is_told_of_rows_that_there_are() -> None:
+    rows = {key for machine in shipped().machines.values() for key in row_keys(machine)}
+    seen = read_seen()
+    assert seen
+    assert not seen.keys() - rows
+    assert {len(cell.rows) for cell in lookup().cells if any(row.seen for row in cell.rows)} > {1}
+
+
+def test_a_row_says_who_was_seen_to_perform_it_and_the_other_rows_of_its_cell_do_not(tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    keys = [
+        key for key in row_keys(shipped().machines["ack_call"]) if key[1:3] == ("with_listener", "listener_exception")
+    ]
+    (spec / SEEN).write_text(seen_text([(keys[1], ["artemis 2.56.0", "qpid 10.1.0"])]), encoding="utf-8")
+    (answer,) = Lookup(load(spec), spec).find("ack_call.with_listener.listener_exception")
+    (cell,) = answer.cells
+    assert [row.seen for row in cell.rows] == [(), ("artemis 2.56.0", "qpid 10.1.0"), *[()] * (len(keys) - 2)]
+    assert "seen: artemis 2.56.0, qpid 10.1.0" in " ".join(where.screen([answer]).split())

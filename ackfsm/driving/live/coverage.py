@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Self
 
-from ackfsm.tables import ALWAYS
+from ackfsm.tables.lookup import RowKey
 from ackfsm.verify.findings.performed import Performed, TableRow
 
 __all__ = ["Covered"]
@@ -68,6 +68,4 @@ def _named(rows: Mapping[TableRow, int]) -> Mapping[str, int]:
 
 
 def _name(row: TableRow) -> str:
-    """The row by its cell and its condition: a line of a file is another one after the next change of that file."""
-    when = "" if row.row.when is ALWAYS else f" when {row.row.when.text}"
-    return f"{row.machine}: {row.state}, {row.event}{when}"
+    return str(RowKey.of(row.machine, row.state, row.event, row.row))

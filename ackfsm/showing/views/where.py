@@ -113,7 +113,8 @@ def _where(cell: Cell, answer: Answer) -> str:
 def _row(row: TableRow, *, later: bool) -> str:
     when = f" when {row.condition}" if row.condition else ""
     source = f" [{row.source}]" if row.source else ""
-    return f"{'else ' if later else ''}{row.outcome}{when}; {row.because}{source}"
+    seen = f" (seen: {', '.join(row.seen)})" if row.seen else ""
+    return f"{'else ' if later else ''}{row.outcome}{when}; {row.because}{source}{seen}"
 
 
 def _line(place: Place, text: str) -> list[_Paragraph]:
@@ -230,6 +231,7 @@ def _row_json(row: TableRow) -> dict[str, object]:
         "when": row.condition,
         "because": row.because,
         "source": row.source,
+        "seen": list(row.seen),
         **_place_json(row.place),
     }
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from ackfsm.tables import ALWAYS, BOUND_SETTINGS, Condition, Document, Machine, Row, RowKind, parse_condition
+from ackfsm.tables.lookup._seen import RowKey
 
 CALLS: Final = "decided_by"
 """Where the cells of ``spec/execution.yaml`` belong that say whose call an event is."""
@@ -39,13 +41,17 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TableRow:
-    """One row of a cell: its effect (``to marked``, ``refused``), its condition, its reason, its place."""
+    """One row of a cell: its effect (``to marked``, ``refused``), its condition, its reason, its place.
+
+    ``seen`` are the brokers that performed it, for one of the cell's states and events at least.
+    """
 
     outcome: str
     when: Condition
     because: str
     source: str | None
     place: Place
+    seen: tuple[str, ...] = ()
 
     @property
     def condition(self) -> str | None:
@@ -93,16 +99,19 @@ class Cell:
         return next(row for row in self.rows if row.when.holds(environment))
 
 
-def cells_of(machine: Machine) -> Iterator[Cell]:
-    """The cells of a machine in the order of its file, states and events together that are written together."""
+def cells_of(machine: Machine, seen: Mapping[RowKey, Sequence[str]] = MappingProxyType({})) -> Iterator[Cell]:
+    """The cells of a machine in the order of its file, states and events together that are written together.
+
+    ``seen`` are the brokers that performed a row.
+    """
     written: dict[tuple[object, ...], dict[str, list[str]]] = {}
-    rows: dict[tuple[object, ...], tuple[TableRow, ...]] = {}
+    rows: dict[tuple[object, ...], tuple[Row, ...]] = {}
     for (state, event), cell in machine.cells.items():
         key = tuple((row.line, row.kind, row.because, row.when.text) for row in cell)
-        rows.setdefault(key, tuple(_row(machine, row) for row in cell))
+        rows.setdefault(key, cell)
         written.setdefault(key, {}).setdefault(str(event), []).append(state)
     cells = [
-        Cell(machine.name, states, tuple(events), rows[key])
+        Cell(machine.name, states, tuple(events), tuple(_row(machine, row, states, events, seen) for row in rows[key]))
         for key, by_event in written.items()
         for states, events in _alike(by_event).items()
     ]
@@ -117,8 +126,17 @@ def _alike(states: Mapping[str, list[str]]) -> dict[tuple[str, ...], list[str]]:
     return events
 
 
-def _row(machine: Machine, row: Row) -> TableRow:
-    return TableRow(_outcome(machine, row), row.when, row.because, row.source, Place(row.file, row.line))
+def _row(
+    machine: Machine,
+    row: Row,
+    states: Sequence[str],
+    events: Sequence[str],
+    seen: Mapping[RowKey, Sequence[str]],
+) -> TableRow:
+    keys = (RowKey.of(machine.name, state, event, row) for state in states for event in events) if seen else ()
+    brokers = sorted({broker for key in keys for broker in seen.get(key, ())})
+    place = Place(row.file, row.line)
+    return TableRow(_outcome(machine, row), row.when, row.because, row.source, place, tuple(brokers))
 
 
 def _outcome(machine: Machine, row: Row) -> str:

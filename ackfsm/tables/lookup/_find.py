@@ -24,6 +24,7 @@ from ackfsm.tables import (
 )
 from ackfsm.tables.lookup._cells import CALLS, Cell, Place, calls_of, cells_of
 from ackfsm.tables.lookup._glossary import Term, glossary
+from ackfsm.tables.lookup._seen import read_seen
 from ackfsm.tables.lookup._space import Difference, Space
 from ackfsm.terms import Anomaly, Configuration, InputError, Profile, key_type, legal_values, parse_value
 from ackfsm.text import in_words, meant, quoted
@@ -80,7 +81,8 @@ class Lookup:
         self._directory = directory
         self._spaces: dict[Profile, Space] = {}
         self._glossary = glossary(directory)
-        self.machines = tuple(cell for machine in specification.machines.values() for cell in cells_of(machine))
+        seen = read_seen(directory)
+        self.machines = tuple(cell for machine in specification.machines.values() for cell in cells_of(machine, seen))
         self.calls = tuple(calls_of(self._documents["execution"], specification.conditions))
         self.watching = tuple(cell for machine in self._watching() for cell in cells_of(machine))
 
