@@ -31,7 +31,6 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_first_proposal_is_the_expected_one(
     need: Mapping[str, Any], answers: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
     monkeypatch.setattr(
         "ackfsm.surveys.advice.AnswerCache",
         lambda specification: AnswerCache(specification, answers),

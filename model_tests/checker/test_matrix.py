@@ -73,9 +73,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _run(line: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> tuple[int, str, str]:
-    specification = shipped()
-    monkeypatch.setattr(tables, "load", lambda *_: specification)
+def _run(line: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     try:
         code = cli.main(["matrix", "--jobs", "1", *shlex.split(line)])
     except SystemExit as end:
@@ -399,9 +397,8 @@ def test_a_broken_promise_says_what_its_configurations_have_in_common() -> None:
         assert one.promise.absent in one.cell.promised
 
 
-def test_the_command_of_a_witness_finds_it(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_of_a_witness_finds_it(capsys: pytest.CaptureFixture[str]) -> None:
     specification = shipped()
-    monkeypatch.setattr(tables, "load", lambda *_: specification)
     plan = matrix.make_plan(specification, "artemis", {**TINY, "prefetch": 7}, pairs=False)
     found = matrix.run(plan, specification)
     for line in matrix.summarise(found).lines:
@@ -536,20 +533,16 @@ def test_the_page_has_every_witness_and_every_extent(written: Path) -> None:
         1,
     ),
 )
-def test_the_exit_code_says_how_it_ended(
-    form: str, asked: tuple[str, int], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_exit_code_says_how_it_ended(form: str, asked: tuple[str, int], capsys: pytest.CaptureFixture[str]) -> None:
     line, code = asked
-    ended, out, err = _run(f"{line} {form}", capsys, monkeypatch)
+    ended, out, err = _run(f"{line} {form}", capsys)
     assert ended == code
     assert bool(out) == (code != USAGE)
     assert (err.count("\n") == 1) == (code == USAGE)
 
 
-def test_the_json_says_what_was_searched_and_found(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    code, out, _ = _run(f"--no-pairs {_line(TINY)} --output {tmp_path} --json", capsys, monkeypatch)
+def test_the_json_says_what_was_searched_and_found(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = _run(f"--no-pairs {_line(TINY)} --output {tmp_path} --json", capsys)
     found, (expected, _) = json.loads(out), _tiny()
     assert code == VIOLATION
     assert (found["cells"], found["explored"]) == (expected.cells, len(expected.outcomes))
@@ -572,7 +565,7 @@ def test_the_screen_has_a_line_for_each_line_and_says_what_decides(
     found = _small()
     monkeypatch.setattr(matrix, "run", lambda *_, **__: found)  # the command finds it in the test of its JSON
     monkeypatch.setenv("COLUMNS", "200")
-    _, out, _ = _run(f"--no-pairs {_line(SMALL)}", capsys, monkeypatch)
+    _, out, _ = _run(f"--no-pairs {_line(SMALL)}", capsys)
     assert "\x1b" not in out, "coloured only on a terminal"
     words = [line.split() for line in out.splitlines()]
     assert ["AUTO", "PERSISTENT", "receive"] in [line[:3] for line in words]
@@ -588,7 +581,7 @@ def test_on_a_terminal_a_bar_shows_how_far_it_is(
     shown = io.StringIO()
     consoles = {True: Console(file=shown, force_terminal=True, width=100), False: Console()}
     monkeypatch.setattr("ackfsm.cli._output.console", lambda *, errors=False: consoles[errors])
-    _run(f"--no-pairs {_line(TINY)} --max-states 50 --json", capsys, monkeypatch)
+    _run(f"--no-pairs {_line(TINY)} --max-states 50 --json", capsys)
     assert "searching" in shown.getvalue()
     assert "composing configurations" in shown.getvalue()
     assert "100%" in shown.getvalue()
@@ -599,7 +592,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_the_search(
 ) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     monkeypatch.setattr(matrix, "run", lambda *_, **__: pytest.fail("it searched first"))
-    code, _, err = _run(f"{_line(TINY)} --output {tmp_path / 'file'}", capsys, monkeypatch)
+    code, _, err = _run(f"{_line(TINY)} --output {tmp_path / 'file'}", capsys)
     assert code == USAGE
     assert "name another folder" in err
 

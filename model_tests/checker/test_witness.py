@@ -30,9 +30,8 @@ Command = Callable[[str], tuple[int, str, str]]
 
 
 @pytest.fixture
-def ackfsm(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+def ackfsm(capsys: pytest.CaptureFixture[str]) -> Command:
     """The command line in this process: exit code, standard output, standard error."""
-    monkeypatch.setattr(tables, "load", shipped)
 
     def run(line: str) -> tuple[int, str, str]:
         code = cli.main(shlex.split(line))

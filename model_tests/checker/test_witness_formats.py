@@ -164,10 +164,7 @@ def test_several_witnesses_are_one_svg_one_below_the_other() -> None:
 # tests
 
 
-def test_pytest_runs_the_printed_tests_as_they_stand(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
+def test_pytest_runs_the_printed_tests_as_they_stand(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(export.pytest_file(shipped(), list(known().values())))
     result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "-v")
     result.assert_outcomes(passed=len(known()))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ackfsm import __version__, cli, tables
+from ackfsm import __version__, cli
 from ackfsm.checking import explore
 from ackfsm.terms import Anomaly, Configuration, Fault
 from model_tests.support.commands import AS_PROMISED, INTERRUPTED, UNDETERMINED, USAGE, VIOLATION, ended
@@ -50,9 +50,8 @@ class _Ackfsm:
 
 
 @pytest.fixture
-def ackfsm(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> _Ackfsm:
-    """The command line; the tables are read once for all tests."""
-    monkeypatch.setattr(tables, "load", shipped)
+def ackfsm(capsys: pytest.CaptureFixture[str]) -> _Ackfsm:
+    """The command line."""
     return _Ackfsm(capsys)
 
 

@@ -15,7 +15,6 @@ from argcomplete.finders import CompletionFinder
 from ackfsm.cli._completion import add_completers
 from ackfsm.cli._run import _make_parser
 from model_tests.support.commands import environment
-from model_tests.support.tables import shipped
 from model_tests.support.tools import missing
 
 OFFERED = {
@@ -99,7 +98,6 @@ def _offered(line: str) -> set[str]:
 
 @pytest.mark.parametrize("line", OFFERED)
 def test_what_may_come_next_is_offered(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "history.jsonl").touch()
     monkeypatch.setenv("COMP_LINE", line)

@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ackfsm import cli, tables
+from ackfsm import cli
 from ackfsm.checking.export import Format, promela, tla, tla_configuration
 from ackfsm.checking.network import Bounds, compose
 from ackfsm.terms import Fault
 from model_tests.support.tables import shipped
-
-
-@pytest.fixture(autouse=True)
-def _tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "load", shipped)
 
 
 def test_without_options_it_prints_promela(capsys: pytest.CaptureFixture[str]) -> None:

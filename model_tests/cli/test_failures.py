@@ -391,7 +391,6 @@ def never(monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         monkeypatch.setattr(place, begun)
     monkeypatch.setattr("ackfsm.cli._export.compose", begun)
-    monkeypatch.setattr(tables, "load", shipped)
 
 
 def _odd_places(folder: Path) -> Iterator[Path]:

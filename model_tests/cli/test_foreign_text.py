@@ -14,7 +14,6 @@ from ackfsm.cli import main
 from ackfsm.showing.draw import Arrow, SequenceDiagram, sequence_mermaid, sequence_plantuml, sequence_svg
 from ackfsm.terms import InputError, parse_value
 from ackfsm.text import printable, quoted
-from model_tests.support.tables import shipped
 from model_tests.support.whole import few, in_turn
 
 VERDICT = "valid: all that was found is allowed"
@@ -38,12 +37,6 @@ HOSTILE = {
     "long": LONG,
     "long lines": f"\n{VERDICT}" * 10_000,
 }
-
-
-@pytest.fixture(autouse=True)
-def tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read once: this is about what is said."""
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 CONFIG = {"profile": "jms", "ack_mode": "AUTO_ACKNOWLEDGE", "consumption": "receive"}

@@ -9,16 +9,9 @@ import pytest
 
 from ackfsm.cli import main
 from model_tests.support.places import DATA
-from model_tests.support.tables import shipped
 
 NIGHT = str(DATA / "last-night.jsonl")
 OTHER = str(DATA / "synthetic" / "resurrection.jsonl")
-
-
-@pytest.fixture(autouse=True)
-def tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read once."""
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 SHAPES = {

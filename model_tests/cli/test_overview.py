@@ -13,7 +13,6 @@ from ackfsm.cli._run import _make_parser
 from ackfsm.terms import Anomaly, Fault, Profile
 from ackfsm.text import meant, nearest
 from model_tests.support.places import DATA
-from model_tests.support.tables import shipped
 
 NIGHT = str(DATA / "last-night.jsonl")
 
@@ -21,7 +20,6 @@ NIGHT = str(DATA / "last-night.jsonl")
 @pytest.fixture(autouse=True)
 def tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read once; screens are 80 columns wide."""
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
     monkeypatch.delenv("COLUMNS", raising=False)
 
 

@@ -14,7 +14,6 @@ from rich.console import Console
 from ackfsm.cli import _output, main
 from ackfsm.engine.journal import FileJournal
 from model_tests.support.places import DATA
-from model_tests.support.tables import shipped
 
 NIGHT = str(DATA / "last-night.jsonl")
 
@@ -50,7 +49,6 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
 
     monkeypatch.setattr(_output, "console", console)
     monkeypatch.setattr(_output, "_DELAY", 0.01)
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
     return shown
 
 

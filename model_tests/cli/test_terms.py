@@ -92,7 +92,6 @@ def test_what_a_screen_prints_in_bold_is_explained(  # noqa: PLR0913, PLR0917 - 
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100" if line.startswith("matrix") else "300")  # no heading is broken into lines
     monkeypatch.chdir(tmp_path)

@@ -73,7 +73,6 @@ def lookup() -> Lookup:
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
     monkeypatch.setattr("ackfsm.tables.lookup.Lookup", lambda _: lookup())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "night.jsonl").symlink_to(NIGHT)

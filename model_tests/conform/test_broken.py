@@ -18,13 +18,7 @@ from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.driving.conform.screen import conform_screen
 from ackfsm.terms import AckMode, Consumption, Fault, HostError, InputError, Verdict
 from model_tests.support.conform.broken import BROKEN, Broken, Hoards, Holds, Immortal, Stays, made
-from model_tests.support.tables import shipped
 from model_tests.support.whole import few
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 def run(bug: Broken, output: Path | None = None) -> Report:

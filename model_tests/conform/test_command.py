@@ -22,14 +22,8 @@ from ackfsm.driving.conform._wire import claims_json, claims_of, delivery_of, de
 from ackfsm.driving.conform.engine import EngineAdapter
 from ackfsm.terms import AckfsmError, AckMode, Consumption, DeliveryMode, Fault, InputError
 from model_tests.support.commands import environment
-from model_tests.support.tables import shipped
 
 HELLO = {"id": 1, "protocol": PROTOCOL, "name": "x", "profile": "jms", "ack_modes": ["AUTO_ACKNOWLEDGE"]}
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 def scripted(folder: Path, lines: list[bytes]) -> list[str]:

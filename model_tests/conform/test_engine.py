@@ -36,11 +36,6 @@ from model_tests.support.whole import few
 JMS = ("AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "DUPS_OK_ACKNOWLEDGE", "SESSION_TRANSACTED")
 
 
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
-
-
 @pytest.mark.parametrize("mode", few([*JMS], 1))
 def test_the_engine_keeps_what_it_promises_and_every_fault_takes_effect(mode: str) -> None:
     adapter = EngineAdapter(ack_modes=[AckMode(mode)], delivery_modes=[DeliveryMode.PERSISTENT])

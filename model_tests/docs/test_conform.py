@@ -19,16 +19,10 @@ from ackfsm.terms import Fault
 from model_tests import documents
 from model_tests.support.commands import environment
 from model_tests.support.places import PROJECT
-from model_tests.support.tables import shipped
 
 PAGE = PROJECT / "docs" / "conform.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BROKER = PROJECT / "docs" / "examples" / "twenty_lines.py"
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 @pytest.fixture

@@ -24,11 +24,6 @@ __all__ = ["shared_wiring"]
 _ENGINE = PROJECT / "docs" / "engine.md"
 
 
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
-
-
 @pytest.mark.parametrize(
     ("line", "code"), [pytest.param(line, code, id=f"line {line}") for line, code in documents.blocks(_ENGINE)]
 )

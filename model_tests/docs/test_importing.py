@@ -15,15 +15,9 @@ from ackfsm.history.importing.mapping import read_mapping
 from ackfsm.terms import Verdict
 from model_tests import documents
 from model_tests.support.places import DATA, PROJECT
-from model_tests.support.tables import shipped
 
 PAGE = documents.IMPORTING.read_text(encoding="utf-8")
 MAPPINGS = PROJECT / "docs" / "examples" / "mappings"
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 def test_the_page_shows_what_is_printed() -> None:

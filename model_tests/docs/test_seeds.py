@@ -17,23 +17,14 @@ from ackfsm.cli import main
 from ackfsm.showing.views import systems
 from ackfsm.showing.views.seeds import seeds_page
 from ackfsm.surveys import claims
-from ackfsm.tables import Seed, Sentence, Specification
+from ackfsm.tables import Seed, Sentence
 from ackfsm.tables._seeds import check_seeds
 from ackfsm.tables.lookup import Lookup
 from ackfsm.terms import Fault, SpecError
 from model_tests.support.places import PROJECT
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
-LOAD = tables.load
 PAGE = PROJECT / "docs" / "seeds.md"
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(directory: Path | None = None) -> Specification:
-        return shipped() if directory is None else LOAD(directory)
-
-    monkeypatch.setattr("ackfsm.tables.load", read)
 
 
 @functools.cache
@@ -256,7 +247,7 @@ def _read(spec: Path, file: str) -> None:
     if file == S:
         check_seeds(shipped(), tables.read_form(S, "seeds", spec), IDS)
     else:
-        LOAD(spec)
+        tables.load(spec)
 
 
 IDS = frozenset(claim.id for claim in claims.read(shipped()))
@@ -276,7 +267,7 @@ def test_the_loader_checks_the_sentences(tmp_path: Path) -> None:
     spec = copy_of_spec(tmp_path)
     replace(spec, S, ("claims: [C06, C07]", "claims: [C06, C99]"))
     with pytest.raises(SpecError, match=r"spec/seeds.yaml:\d+: there is no claim 'C99'"):
-        LOAD(spec)
+        tables.load(spec)
 
 
 def test_a_computation_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -225,7 +225,6 @@ def test_the_drawings_that_a_page_links_to_are_those_of_the_modes_with_rows(prof
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tables are read once, and nothing is searched."""
-    monkeypatch.setattr(tables, "load", shipped)
     monkeypatch.setattr(matrix, "mode_sweep", lambda _, profiles, **__: dict.fromkeys(profiles, ()))
 
 
@@ -259,7 +258,6 @@ def test_the_systems_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_one_system_is_told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "load", shipped)
     found = surveyed()  # before it is replaced, as it asks the same
     monkeypatch.setattr(matrix, "mode_sweep", lambda *_, **__: {SMALL: found})
     assert ackfsm(f"systems {SMALL} --as markdown") == 0
@@ -307,10 +305,7 @@ def test_bad_input_is_one_sentence(line: str, said: str, capsys: pytest.CaptureF
 # own names elsewhere on the command line
 
 
-def test_a_check_takes_the_systems_own_name(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(tables, "load", shipped)
+def test_a_check_takes_the_systems_own_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert ackfsm("check --profile artemis --set blockOnAcknowledge=true --max-faults 0 --json") == 0
     run = capsys.readouterr()
     assert json.loads(run.out)["config"]["block_on_acknowledge"] is True
@@ -318,9 +313,8 @@ def test_a_check_takes_the_systems_own_name(
 
 
 def test_a_name_on_the_command_line_wins_over_the_header_of_a_history(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tables, "load", shipped)
     header = {"ackfsm_history": 1, "config": {"profile": "artemis", "block_on_acknowledge": False, "prefetch": 7}}
     file = tmp_path / "h.jsonl"
     send = {"t": 1, "process": "p", "event": "send", "queue": "q", "message": "m1"}

@@ -20,13 +20,7 @@ from model_tests import tutorials
 from model_tests.support.brokers import running
 from model_tests.support.places import PROJECT
 from model_tests.support.recorder.judged import judged
-from model_tests.support.tables import shipped
 from model_tests.support.whole import before_a_release
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 def test_there_is_one_for_each_reader() -> None:

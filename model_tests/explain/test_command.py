@@ -27,12 +27,6 @@ from model_tests.support.whole import few, in_turn
 NIGHT = str(DATA / "last-night.jsonl")
 
 
-@pytest.fixture(autouse=True)
-def tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read once."""
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
-
-
 def _told(capsys: pytest.CaptureFixture[str], *arguments: str, code: int) -> str:
     assert main(["explain", *arguments]) == code
     out, err = capsys.readouterr()

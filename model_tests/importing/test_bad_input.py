@@ -10,7 +10,6 @@ import pytest
 
 from ackfsm import cli, verify
 from model_tests.support.commands import AS_PROMISED, UNDETERMINED, USAGE
-from model_tests.support.tables import shipped
 
 MAPPING = """
 ackfsm_mapping: 1
@@ -21,11 +20,6 @@ message: id
 redelivered: again
 """
 ROWS = "ts,what,who,id,again\n1,SENT,p,m1,\n2,GOT,c,m1,false\n"
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 @pytest.fixture(autouse=True)

@@ -5,22 +5,18 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-
-import pytest
+from typing import TYPE_CHECKING
 
 from ackfsm import cli
 from ackfsm.history.importing import FORMATS
 from model_tests import documents
 from model_tests.support.importing import SAMPLES
-from model_tests.support.tables import shipped
+
+if TYPE_CHECKING:
+    import pytest
 
 PAGE = documents.IMPORTING
 TEXT = PAGE.read_text(encoding="utf-8")
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 def test_each_format_has_a_section_and_a_line_in_the_first_table() -> None:

@@ -16,7 +16,6 @@ from ackfsm import cli, verify
 from ackfsm.history.importing.guess import guess
 from model_tests.support.commands import AS_PROMISED, UNDETERMINED, USAGE
 from model_tests.support.places import DATA
-from model_tests.support.tables import shipped
 
 ONE_EVENT_A_ROW = """timestamp,status,order_id,service,destination,redelivered
 2026-03-01T10:00:00.000Z,SENT,o-1,shop,orders,
@@ -29,11 +28,6 @@ SEVERAL = """id;sent_at;received_at;acked_at;host
 m-1;1772359200000;1772359200500;1772359201000;a
 m-2;1772359201000;1772359201500;;b
 """
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
 
 def round_trip(path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[int, int, dict[str, int]]:

@@ -18,7 +18,6 @@ from ackfsm.cli import main
 from ackfsm.engine import Broker
 from ackfsm.engine.aio import AsyncBroker
 from ackfsm.surveys import matrix
-from ackfsm.tables import Specification
 from ackfsm.terms import AckMode, DeliveryMode, InputError, Profile, SendMode, SpecError
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
@@ -26,17 +25,6 @@ STANDARD = ("AUTO_ACKNOWLEDGE", "CLIENT_ACKNOWLEDGE", "DUPS_OK_ACKNOWLEDGE", "SE
 BLOCKS = "send() blocks until the message is safe, and there is no handler to hear of it later"
 MUST_WAIT = "send() of a PERSISTENT message must not return before the provider has acknowledged it"
 INTERFACES = [(profile, api) for profile, table in shipped().profiles.items() for api in table.apis]
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(directory: Path | None = None, *, partial: bool = False) -> Specification:
-        return shipped() if directory is None else SPEC_LOAD(directory, partial=partial)
-
-    monkeypatch.setattr("ackfsm.tables.load", read)
-
-
-SPEC_LOAD = tables.load
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
@@ -369,7 +357,7 @@ def test_damage_to_an_interface_is_named(file: str, says: str, old: str, new: st
     spec = copy_of_spec(tmp_path)
     line = replace(spec, file, (old, new))
     with pytest.raises(SpecError, match=f"spec/{file}:\\d+: .*{says}") as error:
-        SPEC_LOAD(spec)
+        tables.load(spec)
     assert line
     assert f"{file}:{line}:" in str(error.value) or "own defaults" in says
 
@@ -378,7 +366,7 @@ def test_a_row_that_is_taken_out_is_no_longer_enforced(tmp_path: Path) -> None:
     """The mutant: with the row gone the interface takes what it refused, so that nothing but the row decides."""
     spec = copy_of_spec(tmp_path)
     replace(spec, "profiles/artemis.yaml", ("    - when: send_mode == 'asynchronous'", "    - when: prefetch == 77"))
-    mutant = SPEC_LOAD(spec)
+    mutant = tables.load(spec)
     assert mutant.configure("artemis", {"send_mode": "asynchronous"}, api="jms-1.1").send_mode == "asynchronous"
     with pytest.raises(InputError, match="a CompletionListener is of JMS"):
         mutant.configure("artemis", {"prefetch": 77}, api="jms-1.1")

@@ -15,22 +15,12 @@ from ackfsm import tables
 from ackfsm.cli import main
 from ackfsm.engine import Broker
 from ackfsm.surveys import matrix
-from ackfsm.tables import Specification
 from ackfsm.tables.lookup import Lookup
 from ackfsm.terms import InputError, Profile, SendMode, SpecError
 from model_tests.support.tables import HERE, copy_of_spec, replace, shipped
 
-LOAD = tables.load
 P, N, TX = "PERSISTENT", "NON_PERSISTENT", "SESSION_TRANSACTED"
 ANY_WINDOW = 2**31 - 1
-
-
-@pytest.fixture(autouse=True)
-def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(directory: Path | None = None) -> Specification:
-        return shipped() if directory is None else LOAD(directory)
-
-    monkeypatch.setattr("ackfsm.tables.load", read)
 
 
 def sets(words: str) -> dict[str, object]:
@@ -406,5 +396,5 @@ def test_damage_to_a_name_is_named(profile: str, says: str, old: str, new: str, 
     spec = copy_of_spec(tmp_path)
     replace(spec, f"profiles/{profile}.yaml", (old, new))
     with pytest.raises(SpecError, match=f"spec/profiles/{profile}.yaml:\\d+: ") as error:
-        LOAD(spec)
+        tables.load(spec)
     assert says in str(error.value)

@@ -44,7 +44,6 @@ def tables_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     def read(directory: Path | None = None, *, partial: bool = False) -> Specification:
         return shipped() if directory is None else load(directory, partial=partial)
 
-    monkeypatch.setattr("ackfsm.tables.load", read)
     monkeypatch.setattr("ackfsm.tables.lookup.Lookup", lambda _: lookup())
     monkeypatch.setattr("ackfsm.showing.views.index.index_page", page_of)
 

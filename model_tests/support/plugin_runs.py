@@ -9,7 +9,6 @@ from collections.abc import Callable
 import pytest
 
 from model_tests.support.places import EXAMPLES
-from model_tests.support.tables import shipped
 from model_tests.support.whole import WHOLE
 
 SOME = () if WHOLE else ("--ackfsm-points=20",)
@@ -33,9 +32,8 @@ def consume(connection, work):
 
 
 @pytest.fixture
-def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(pytester: pytest.Pytester) -> Run:
     """Run pytest with the plugin on the source of a test module, in this process."""
-    monkeypatch.setattr("ackfsm.tables.load", shipped)
 
     def runs(source: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(_HEAD + textwrap.dedent(source))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ackfsm import tables
 from ackfsm.checking.network import Bounds, Instance, Network, NetworkEvent, Participant, compose
-from ackfsm.tables import Condition, EventRef, Fsm, Row, RowKind, Specification, load
+from ackfsm.tables import Condition, EventRef, Fsm, Row, RowKind, Specification, _load, load
 from ackfsm.tables._conditions import ALWAYS
 from ackfsm.tables._source import Document, read_document
 from ackfsm.terms import Anomaly, Configuration, Fault, Profile, legal_values
@@ -36,7 +36,7 @@ _NUMBERS: Mapping[str, tuple[int | None, ...]] = {
 
 @functools.cache
 def shipped() -> Specification:
-    """The tables of the project, read once (also where a test has put something in the place of ``tables.load``)."""
+    """The tables of the project, also where a test has put something in the place of ``tables.load``."""
     return load()
 
 
@@ -47,7 +47,10 @@ def composed(profile: str = "jms", chosen: Mapping[str, object] | None = None, *
 
 
 def read_once(patch: pytest.MonkeyPatch) -> None:
-    """From now on a changed copy of ``spec/`` is read where it differs from what was read before."""
+    """From now on ``spec/`` is read once, and a changed copy where it differs from what was read before."""
+    ships = _load._shipped  # noqa: SLF001 - what is put in its place below
+    once = functools.cache(ships)
+    patch.setattr(_load, "_shipped", lambda: once() if vars(_load)["shipped_tables"]() == SPEC else ships())
     known: dict[tuple[str, bytes, str, str], Document] = {}
     forms: tuple[Any, str] = (None, "")  # as text once for each time that all tables are read
 
