@@ -115,8 +115,7 @@ class AmqpSession(Session):
             called(received)
         except ThrownError as error:
             self._book.ended(delivery, error)
-            if received.message in self._held:
-                self.settle(str(received.message), Outcome.RELEASED)
+            self.failed(str(received.message))
         else:
             self._book.ended(delivery)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar
 
+from ackfsm.history.format import Outcome
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode
 
@@ -94,6 +95,7 @@ class Session(abc.ABC):
         self.consumers: dict[str, Consumer] = {}
         self._held: dict[str, Any] = {}
         self._enlisted: dict[str, Any] = {}
+        self._failed: set[str] = set()
         self.connect()
 
     # Messages that the session holds, each with what the library names it by
@@ -102,6 +104,7 @@ class Session(abc.ABC):
         """Remember a message that is to be acknowledged."""
         if not self.automatic:
             self._held[str(received.message)] = handle
+            self._failed.discard(str(received.message))
         return received
 
     def held(self, message: str) -> Any:
@@ -118,10 +121,19 @@ class Session(abc.ABC):
             if self.transacted:
                 self._enlisted[each] = handle
 
+    def failed(self, message: str) -> None:
+        """Give back what its listener failed with, if it is held still; a commit does so again after a rollback."""
+        if message in self._held:
+            self._failed.add(message)
+            self.settle(message, Outcome.RELEASED)
+
     def acknowledge_all(self) -> None:
-        """Acknowledge what the session holds: part of a commit."""
+        """Acknowledge what the session holds, and nobody failed with: part of a commit."""
         for message in list(self._held):
-            self.acknowledge(message)
+            if message in self._failed:
+                self.settle(message, Outcome.RELEASED)
+            else:
+                self.acknowledge(message)
 
     def rolled_back(self) -> None:
         """What was settled in the transaction is held as before."""

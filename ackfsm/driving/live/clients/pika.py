@@ -98,8 +98,7 @@ class PikaSession(Session):
             try:
                 self._connection.process_data_events(left)
             except ThrownError:
-                if self._calls[-1].message in self._held:
-                    self.settle(self._calls[-1].message, Outcome.RELEASED)
+                self.failed(str(self._calls[-1].message))
 
     def _listener(self, _: Any, method: Any, properties: Any, __: bytes) -> None:
         self._calls.append(self._received(method, properties))
