@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from ackfsm import tables
 from ackfsm.driving.conform import Limits
+from ackfsm.driving.live.brokers import DURABLE, SHARED
 from ackfsm.driving.live.campaign import LiveReport, live
 from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.led import undone
@@ -35,10 +36,14 @@ _LIMITED: Final = MappingProxyType({"x-delivery-limit": "2", "x-dead-letter-exch
 _KINDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = MappingProxyType(
     {
         ("artemis", ""): {},
+        ("artemis", SHARED): {},
+        ("artemis", DURABLE): {},
         ("broker-j", ""): {},
         ("activemq", ""): {},
+        ("activemq", DURABLE): {},
         ("rabbitmq", ""): {},
         ("rabbitmq", "quorum"): _LIMITED,
+        ("rabbitmq", SHARED): {},
     }
 )
 """Each broker with its kinds of queues, and what it is started with; those first that take long."""
@@ -198,7 +203,11 @@ def _not_driven(results: Results) -> Iterator[str]:
     left = {
         " ".join(filter(None, (name, kind))): clients
         for name, kind in _KINDS
-        if (clients := [each.client for each in drivers(name) if (name, kind, each.client) not in seen])
+        if (
+            clients := [
+                each.client for each in drivers(name) if each.has(kind) and (name, kind, each.client) not in seen
+            ]
+        )
     }
     if left:
         told = "; ".join(f"{name} by {', '.join(clients)}" for name, clients in left.items())

@@ -159,7 +159,7 @@ def live(  # noqa: PLR0913 - by name
     kept = {name: value for name, value in settings.items() if name in BROKERS[broker].SETTINGS}
     others = {name: value for name, value in settings.items() if name not in kept}
     asked = _asked(broker, clients, others, asynchronous=load is not None and load.window > 1)
-    found = [each.on(kind) for each in asked]
+    found = [each.on(kind, load=load is not None) for each in asked]
     if strange := sorted(set(nemeses) - NEMESES.keys()):
         raise InputError(f"there is no nemesis {quoted(strange[0])}; there are {in_words([*NEMESES])}")
     if address is not None:

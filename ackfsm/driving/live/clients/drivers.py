@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import yaml
 
-from ackfsm.driving.live.brokers import SUBSCRIPTIONS, Address, Subscription
+from ackfsm.driving.live.brokers import SHARED, SUBSCRIPTIONS, Address, Subscription
 from ackfsm.driving.live.clients.client import python_worker
 from ackfsm.driving.live.clients.jms import LIBRARIES, JmsLibrary
 from ackfsm.driving.live.clients.modes import Driven, all_driven
@@ -83,16 +83,21 @@ class Driver:
         """The same client under another nemesis, after which it is named."""
         return dataclasses.replace(self, client=f"{self.client}-{nemesis}", nemesis=NEMESES[nemesis])
 
-    def on(self, kind: str) -> Driver:
+    def has(self, kind: str) -> bool:
+        """Whether it is driven on a queue of a kind; every queue is, but not every subscription."""
+        return kind not in SUBSCRIPTIONS or kind in self.topics
+
+    def on(self, kind: str, *, load: bool = False) -> Driver:
         """The same client, driven on a queue of a kind, or on a topic with a subscription; which it may lack."""
+        if not self.has(kind):
+            return dataclasses.replace(self, lacks=lambda: f"{self.client} is not driven with a {kind}")
         if kind not in SUBSCRIPTIONS:
             return self
-        if kind not in self.topics:
-            return dataclasses.replace(self, lacks=lambda: f"{self.client} is not driven with a {kind}")
-        settings = {**self.settings, **self.topics[kind]}
-        return dataclasses.replace(
-            self, settings=settings, subscription=SUBSCRIPTIONS[kind] if self.subscribes else None
-        )
+        if load and not SUBSCRIPTIONS[kind].shared:
+            why = f"a load has several consumers, and a {kind} one at a time; say --queue {SHARED}, or leave out --rate"
+            return dataclasses.replace(self, lacks=lambda: why)
+        settings, subscription = {**self.settings, **self.topics[kind]}, SUBSCRIPTIONS[kind]
+        return dataclasses.replace(self, settings=settings, subscription=subscription if self.subscribes else None)
 
     def sending(self, queue: str) -> Mapping[str, Any]:
         """The fields of a ``send`` to a queue, or to the topic of that name."""
