@@ -97,11 +97,14 @@ class Broker(abc.ABC):
 
     def declare(self, queue: str, kind: str = "") -> None:
         """Make a durable queue, of one of ``KINDS``; what is there already stays."""
+        self._check(kind)
+        self._declare(queue, kind)
+
+    def _check(self, kind: str) -> None:
         if kind not in self.KINDS:
             kinds = ", ".join(filter(None, self.KINDS))
             remedy = f"declare one of {kinds}" if kinds else "leave it out"
             raise InputError(f"{self.name} has no {kind!r}; {remedy}")
-        self._declare(queue, kind)
 
     @abc.abstractmethod
     def _declare(self, queue: str, kind: str) -> None:
@@ -133,6 +136,7 @@ class Broker(abc.ABC):
 
     def settings(self, kind: str = "", protocol: str = "") -> Mapping[str, Any]:
         """The settings of the profile that the vendor's, the kind of a queue and the client's protocol are."""
+        self._check(kind)
         specification = tables.load()
         named = specification.profiles[specification.profile_of(self.profile)]
         words = {**self.KINDS[kind], **self.vendor_settings}
