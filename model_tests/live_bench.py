@@ -39,6 +39,7 @@ _KINDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = MappingProxyType(
         ("artemis", SHARED): {},
         ("artemis", DURABLE): {},
         ("broker-j", ""): {},
+        ("broker-j", SHARED): {},
         ("activemq", ""): {},
         ("activemq", DURABLE): {},
         ("rabbitmq", ""): {},
