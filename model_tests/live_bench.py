@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from ackfsm import tables
 from ackfsm.driving.conform import Limits
+from ackfsm.driving.live.brokers import DURABLE, SHARED
 from ackfsm.driving.live.campaign import LiveReport, live
 from ackfsm.driving.live.clients.drivers import drivers
 from ackfsm.driving.live.led import undone
@@ -39,13 +40,19 @@ _LIMITED: Final = MappingProxyType({"x-delivery-limit": "2", "x-dead-letter-exch
 _KINDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = MappingProxyType(
     {
         ("artemis", ""): {},
+        ("artemis", SHARED): {},
+        ("artemis", DURABLE): {},
         ("broker-j", ""): {},
+        ("broker-j", SHARED): {},
         ("activemq", ""): {},
+        ("activemq", DURABLE): {},
         ("rabbitmq", ""): {},
         ("rabbitmq", "quorum"): _LIMITED,
+        ("rabbitmq", SHARED): {},
     }
 )
 """Each broker with its kinds of queues, and what it is started with; those first that take long."""
+_TOPICS: Final = frozenset({DURABLE, SHARED})
 
 _EXCLUDED: Final = "What the tables exclude, and the broker did. The program is the smallest that showed it."
 _ALLOWED: Final = "What the tables allow in the mode under the fault, and how often it was seen."
@@ -70,18 +77,21 @@ def main(words: Sequence[str] | None = None) -> int:
     """Drive the brokers, or make the pages again."""
     parser = argparse.ArgumentParser(prog="python -m model_tests.live_bench", description=__doc__)
     parser.add_argument("--pages", action="store_true", help="make the pages of what was seen last")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each combination (default: 4)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each combination, half of a topic's (default: 3)")
     parser.add_argument("--runs", type=int, default=2, help="drawn programs of each combination (default: 2)")
     parser.add_argument("--jobs", type=int, default=2, help="brokers at a time (default: 2)")
-    parser.add_argument("--broker", action="append", help="only this one, the others as they were seen last")
+    parser.add_argument("--broker", action="append", help="only NAME, or NAME:KIND; the others as they were seen last")
     asked = parser.parse_args(words)
     kept = _PLACE / _RESULTS
     results: Results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else []
     if not asked.pages:
-        wanted = [each for each in _KINDS if asked.broker is None or each[0] in asked.broker]
+        wanted = [each for each in _KINDS if asked.broker is None or {each[0], ":".join(each)} & {*asked.broker}]
         _PLACE.mkdir(parents=True, exist_ok=True)
         with ProcessPoolExecutor(asked.jobs, multiprocessing.get_context("spawn")) as pool:
-            told = [pool.submit(_driven, *each, dict(_KINDS[each]), asked.runs, asked.seconds) for each in wanted]
+            told = [
+                pool.submit(_driven, *each, dict(_KINDS[each]), asked.runs, asked.seconds / (1 + (each[1] in _TOPICS)))
+                for each in wanted
+            ]
             for each in as_completed(told):
                 new = each.result()
                 results = [one for one in results if _called(one) != _called(new)] + [new]
@@ -215,7 +225,11 @@ def _not_driven(results: Results) -> Iterator[str]:
     left = {
         " ".join(filter(None, (name, kind))): clients
         for name, kind in _KINDS
-        if (clients := [each.client for each in drivers(name) if (name, kind, each.client) not in seen])
+        if (
+            clients := [
+                each.client for each in drivers(name) if each.has(kind) and (name, kind, each.client) not in seen
+            ]
+        )
     }
     if left:
         told = "; ".join(f"{name} by {', '.join(clients)}" for name, clients in left.items())

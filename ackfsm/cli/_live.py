@@ -95,7 +95,9 @@ COMMAND: Final = Command(
             repeated=True,
         ),
         Option("--profile P", "judge by this profile, or the file of one (default: that of the client)"),
-        Option("--queue KIND", "kind of the queues, as quorum of rabbitmq", default=""),
+        Option(
+            "--queue KIND", "kind of the queues, as quorum of rabbitmq, or durable_subscription of topics", default=""
+        ),
         Option(
             "--seconds SECONDS",
             "begin no further program of a combination after so long (default: no limit), but up to four until "

@@ -42,6 +42,12 @@ def test_a_program_keeps_its_limits_and_asks_for_nothing_that_is_not_claimed(
     assert str(drawn).isprintable()
 
 
+@given(st.integers(0, 10**6), MODES, FAULTS)
+def test_one_consumer_at_a_time_is_no_second_one(seed: int, mode: Mode, fault: Fault | None) -> None:
+    claims = Claims(name="x", ack_modes=(mode.ack_mode,), operations=frozenset(Operation), consumers=1)
+    assert {getattr(step, "who", 0) for step in draw(str(seed), mode, fault, claims, 6).steps} <= {0, -1}
+
+
 def size(of: Program) -> int:
     return sum(
         2 + getattr(step, "number", 0) + getattr(step, "who", 0) + (getattr(step, "at", "idle") != "idle")

@@ -20,7 +20,7 @@ import stomp
 
 from ackfsm.driving.conform import Depth
 from ackfsm.driving.live import java
-from ackfsm.driving.live.brokers import BROKERS, ActiveMq, Artemis, BrokerJ, LiveBroker, RabbitMq
+from ackfsm.driving.live.brokers import BROKERS, DURABLE, SHARED, ActiveMq, Artemis, BrokerJ, LiveBroker, RabbitMq
 from ackfsm.driving.live.processes import Group, free_ports, listens, until
 from ackfsm.terms import HostError, InputError
 from model_tests.support.brokers import running
@@ -201,6 +201,8 @@ def test_settings_of_the_vendor_are_those_of_the_profile(tmp_path: Path) -> None
         (BrokerJ, {"maximumDeliveryAttempts": "5", "store": "DERBY"}, ""),
         (RabbitMq, {"x-delivery-limit": "4"}, "quorum"),
         (RabbitMq, {}, "classic-v2"),
+        (RabbitMq, {}, SHARED),
+        (ActiveMq, {}, DURABLE),
     ):
         if not kind.lacks():
             found = kind(tmp_path, settings).settings(queue, "amqp")
@@ -230,5 +232,7 @@ def test_settings_of_the_vendor_are_those_of_the_profile(tmp_path: Path) -> None
                 "max_delivery_attempts": "5",
             },
             "rabbitmq classic-v2": {"journal_sync_non_transactional": "written"},
+            f"rabbitmq {SHARED}": {"destination": "durable_subscription"},
+            f"activemq {DURABLE}": {"destination": "durable_subscription"},
         }.items()
     )

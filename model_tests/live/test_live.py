@@ -79,8 +79,8 @@ def test_a_broker_is_led_through_the_tables(tmp_path: Path) -> None:
         row for row, cell in cells.items() if cell == "0"
     }
     assert (
-        "rabbitmq by amqp, aio_pika, proton, stomp; rabbitmq quorum by pika, amqp, aio_pika, proton, stomp."
-        in made["README.md"]
+        "rabbitmq by amqp, aio_pika, proton, stomp; rabbitmq quorum by pika, amqp, aio_pika, proton, stomp; "
+        "rabbitmq shared_durable_subscription by pika, amqp, aio_pika, proton, stomp." in made["README.md"]
     )
 
 

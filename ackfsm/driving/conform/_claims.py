@@ -67,6 +67,7 @@ class Claims:
         ack_modes, delivery_modes, consumptions: every combination of these is a mode that is judged.
         faults: those that can be injected into it.
         operations: what it has beside ``send``, ``receive`` and ``depth``.
+        consumers: at most so many consume at once.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Claims:
     consumptions: tuple[Consumption, ...] = (Consumption.RECEIVE,)
     faults: frozenset[Fault] = frozenset()
     operations: frozenset[Operation] = frozenset()
+    consumers: int = 2
 
     def modes(self) -> Iterator[Mode]:
         """Every combination that is claimed, in the order of the vocabulary."""

@@ -169,7 +169,7 @@ class _Draw:
         self.receives = mode.consumption is Consumption.RECEIVE
         """Else closing a consumer would wait for its listener."""
         alone = fault in _ALONE
-        self.consumers = 2 if chance.random() < 1 / 4 and not alone else 1
+        self.consumers = min(claims.consumers, 2 if chance.random() < 1 / 4 and not alone else 1)
 
     def steps(self) -> Iterator[Step]:
         yield self.send()

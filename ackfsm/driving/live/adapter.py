@@ -123,8 +123,19 @@ class LiveAdapter(Adapter):
         self._runs += 1
         self._over()
         self._mode, self._queue = mode, self._broker.own(f"{queue}-{self._folder.name}-{self._runs}")
+        if self._driver.alone:
+            self._subscribe()
         self._broker.declare(self._queue, self._kind)
         self._forget_dead_letters()
+
+    def _subscribe(self) -> None:
+        """Have a client make the subscription, and leave it."""
+        worker = self._idle.pop() if self._idle else self._new()
+        self._connect(worker, self._driver.client_id(self._queue))
+        fields = {"session": _SESSION, "consumer": _CONSUMER, **self._driver.consuming(self._queue)}
+        worker.client.call("consumer", within=_CALL, **fields)
+        worker.client.call("close", within=_CALL)
+        self._idle.append(worker)
 
     def end(self) -> None:
         """End all clients; the broker runs on."""
@@ -153,7 +164,7 @@ class LiveAdapter(Adapter):
         """Send; ``in_doubt`` also where no answer came in time."""
         del queue
         fields: dict[str, Any] = {
-            "destination": self._queue,
+            **self._driver.sending(self._queue),
             "message": message,
             "delivery_mode": self._running().delivery_mode.value,
         }
@@ -182,7 +193,10 @@ class LiveAdapter(Adapter):
         )
 
     def _consume(self, client: str) -> None:
-        self._call(client, "consumer", consumer=_CONSUMER, destination=self._queue, listener=self._listens)
+        self._live(client, consumes=True)
+        self._call(
+            client, "consumer", consumer=_CONSUMER, listener=self._listens, **self._driver.consuming(self._queue)
+        )
         self._consuming.add(client)
 
     def done(self, client: str, message: str, *, failed: bool) -> None:
@@ -344,7 +358,7 @@ class LiveAdapter(Adapter):
             raise HostError("no run has begun")
         return self._mode
 
-    def _live(self, name: str) -> _Worker:
+    def _live(self, name: str, *, consumes: bool = False) -> _Worker:
         """The process of a client; a new client connects first."""
         if name in self._dead:
             raise conform.ClientClosedError(f"{name} is gone")
@@ -353,7 +367,7 @@ class LiveAdapter(Adapter):
         if name not in self._clients:
             worker = self._idle.pop() if self._idle else self._new()
             self._clients[name] = worker
-            self._connect(worker)
+            self._connect(worker, self._driver.client_id(self._queue) if consumes else None)
         return self._clients[name]
 
     def _new(self) -> _Worker:
@@ -366,10 +380,10 @@ class LiveAdapter(Adapter):
             self._relays[-1].shape(self._nemesis.rtt)
         return _Worker(client, self._relays.pop())
 
-    def _connect(self, worker: _Worker) -> None:
+    def _connect(self, worker: _Worker, client_id: str | None = None) -> None:
         mode, history = self._running(), self._folder / f"{worker.client.name}.jsonl"
-        config = self.configurations[mode].as_dict()
-        worker.client.connect(worker.relay.port, history, config, self._driver.settings, within=_CALL)
+        config, settings = self.configurations[mode].as_dict(), self._driver.settings
+        worker.client.connect(worker.relay.port, history, config, settings, within=_CALL, client_id=client_id)
         worker.client.call("session", within=_CALL, session=_SESSION, ack_mode=mode.ack_mode.value)
 
     def _call(self, name: str, operation: str, **fields: Any) -> Answer:

@@ -33,7 +33,7 @@ from ackfsm.driving.live.faults import disk, power
 from ackfsm.driving.live.led import led, undone
 from ackfsm.driving.live.load import Load, Loaded
 from ackfsm.driving.live.nemeses import FAULTS, NEMESES
-from ackfsm.driving.live.tour import tour
+from ackfsm.driving.live.tour import STAGES, tour
 from ackfsm.history.read import read
 from ackfsm.support.files import write_file
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
@@ -158,7 +158,8 @@ def live(  # noqa: PLR0913 - by name
         )
     kept = {name: value for name, value in settings.items() if name in BROKERS[broker].SETTINGS}
     others = {name: value for name, value in settings.items() if name not in kept}
-    found = list(_asked(broker, clients, others, asynchronous=load is not None and load.window > 1))
+    asked = _asked(broker, clients, others, asynchronous=load is not None and load.window > 1)
+    found = [each.on(kind, load=load is not None) for each in asked]
     if strange := sorted(set(nemeses) - NEMESES.keys()):
         raise InputError(f"there is no nemesis {quoted(strange[0])}; there are {in_words([*NEMESES])}")
     if address is not None:
@@ -268,8 +269,9 @@ class _Driven:
         specification = self._adapter.specification
         cancels = _cancels(driver, mode.consumption)
         without = undone(specification, driver.outcomes, recovers=driver.recovers, cancels=cancels)
+        stages = [each for each in STAGES if each.consumers <= claims.consumers]
         self._tours = {
-            each: tour(specification, configuration, faults=claims.faults, without=without)
+            each: tour(specification, configuration, faults=claims.faults, without=without, stages=stages)
             for each, configuration in self._adapter.configurations.items()
         }
         self._performed, self._number, self._total, self._kept = performed, 0, Performed(), (Kept(), Kept())
@@ -367,6 +369,7 @@ def claims_of(  # noqa: PLR0913 - what is driven
         ack_modes=(mode,),
         delivery_modes=tuple(delivery_modes),
         consumptions=(consumption,),
+        consumers=1 if driver.alone else 2,
         faults=frozenset(each for each in faults if each in driver.nemesis.faults)
         | ({Fault.LISTENER_EXCEPTION} if consumption is Consumption.LISTENER else set()),
         operations=_OPERATIONS

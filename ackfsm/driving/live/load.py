@@ -381,7 +381,7 @@ class _Actor:
         return self.client.ask(
             "send",
             session=session,
-            destination=queue,
+            **self.run.loaded.driver.sending(queue),
             message=f"{self.name}-{next(self._numbers)}",
             delivery_mode=self.run.mode.delivery_mode.value,
             asynchronous=asynchronous or None,
@@ -436,8 +436,7 @@ class _Consumer(_Actor):
         """Consume, and acknowledge or commit; in a transaction send as well."""
         run = self.run
         listens = run.mode.consumption is Consumption.LISTENER
-        named = {"consumer": _CONSUMER, "destination": self.queue}
-        self.ask(session, "consumer", **named, listener=listens)
+        self.ask(session, "consumer", consumer=_CONSUMER, listener=listens, **run.loaded.driver.consuming(self.queue))
         held: list[str] = []
         failed = False
         for message in self._handed(session, "listened" if listens else "receive"):

@@ -8,14 +8,17 @@ from typing import Final
 
 from ackfsm.driving.live.brokers.activemq import ActiveMq
 from ackfsm.driving.live.brokers.artemis import Artemis
-from ackfsm.driving.live.brokers.broker import Broker, LiveBroker
+from ackfsm.driving.live.brokers.broker import DURABLE, SHARED, SUBSCRIPTIONS, Broker, LiveBroker, Subscription
 from ackfsm.driving.live.brokers.broker_j import BrokerJ
 from ackfsm.driving.live.brokers.rabbitmq import RabbitMq
 from ackfsm.driving.live.brokers.running import Address, RunningArtemis, RunningBroker, RunningRabbitMq
 
 __all__ = [
     "BROKERS",
+    "DURABLE",
     "RUNNING",
+    "SHARED",
+    "SUBSCRIPTIONS",
     "ActiveMq",
     "Address",
     "Artemis",
@@ -24,6 +27,7 @@ __all__ = [
     "LiveBroker",
     "RabbitMq",
     "RunningBroker",
+    "Subscription",
 ]
 
 BROKERS: Final[Mapping[str, type[LiveBroker]]] = MappingProxyType(

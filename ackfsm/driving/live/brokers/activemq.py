@@ -5,10 +5,11 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ackfsm.driving.live import java
-from ackfsm.driving.live.brokers.broker import LiveBroker, program
+from ackfsm.driving.live.brokers.broker import DURABLE, LiveBroker, program
 
 __all__ = ["JARS", "ActiveMq"]
 
@@ -23,6 +24,7 @@ class ActiveMq(LiveBroker):
 
     name = "activemq"
     profile = "activemq"
+    KINDS = MappingProxyType({"": {}, DURABLE: {}})
     dead_letters = "ActiveMQ.DLQ"
     SETTINGS = (
         "persistJMSRedelivered",

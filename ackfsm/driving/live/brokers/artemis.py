@@ -8,7 +8,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from ackfsm.driving.live import java
-from ackfsm.driving.live.brokers.broker import Broker, LiveBroker, program
+from ackfsm.driving.live.brokers.broker import DURABLE, SHARED, Broker, LiveBroker, program
 
 __all__ = ["JARS", "Artemis", "OfArtemis"]
 
@@ -40,7 +40,12 @@ class OfArtemis(Broker):
 
 
 class Artemis(OfArtemis, LiveBroker):
-    """With its journal in files of Java NIO, embedded in a program of ours."""
+    """With its journal in files of Java NIO, embedded in a program of ours.
+
+    A subscription has the same name in the core protocol and in AMQP.
+    """
+
+    KINDS = MappingProxyType({"": {}, DURABLE: {}, SHARED: {}})
 
     @property
     def dead_letters(self) -> str:
@@ -70,6 +75,7 @@ class Artemis(OfArtemis, LiveBroker):
         folder = escape(str(self.folder))
         return f"""<configuration xmlns="urn:activemq"><core xmlns="urn:activemq:core"><name>live</name>
  <persistence-enabled>true</persistence-enabled><security-enabled>false</security-enabled>
+ <amqp-use-core-subscription-naming>true</amqp-use-core-subscription-naming>
  <jmx-management-enabled>false</jmx-management-enabled><journal-pool-files>10</journal-pool-files>
  {self._elements(_OF_THE_SERVER)}
  <journal-directory>{folder}/journal</journal-directory><bindings-directory>{folder}/bindings</bindings-directory>

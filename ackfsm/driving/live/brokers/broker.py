@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import os
 import shutil
 import signal
@@ -19,9 +20,9 @@ from ackfsm.driving.live import java
 from ackfsm.driving.live.faults.disk import SmallDisk
 from ackfsm.driving.live.faults.power import Kept, Recording
 from ackfsm.driving.live.processes import Group, free_ports, listens, until
-from ackfsm.terms import HostError, InputError
+from ackfsm.terms import Destination, HostError, InputError
 
-__all__ = ["ANSWERS", "Broker", "LiveBroker", "program"]
+__all__ = ["ANSWERS", "DURABLE", "SHARED", "SUBSCRIPTIONS", "Broker", "LiveBroker", "Subscription", "program"]
 
 _STARTS: Final = 120.0
 """Seconds: on a busy machine a JVM that starts in two may take twenty."""
@@ -31,6 +32,30 @@ _SETTLES: Final = 2.0
 """Seconds within which a broker notices that a connection is gone, and what it held is in the queue again."""
 _SOON: Final = 0.05
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Subscription:
+    """A subscription to a topic, which is there before anything is sent.
+
+    Attributes:
+        destination: what the tables call it.
+        shared: whether several consumers may have it at once; else it is of one client, which is named as the topic is.
+    """
+
+    destination: Destination
+    shared: bool
+
+
+DURABLE: Final = "durable_subscription"
+SHARED: Final = "shared_durable_subscription"
+SUBSCRIPTIONS: Final[Mapping[str, Subscription]] = MappingProxyType(
+    {
+        DURABLE: Subscription(Destination.DURABLE_SUBSCRIPTION, shared=False),
+        SHARED: Subscription(Destination.DURABLE_SUBSCRIPTION, shared=True),
+    }
+)
+"""The kinds of queues that are subscriptions; topic and subscription have the name of the queue."""
 
 
 class Broker(abc.ABC):
@@ -72,11 +97,14 @@ class Broker(abc.ABC):
 
     def declare(self, queue: str, kind: str = "") -> None:
         """Make a durable queue, of one of ``KINDS``; what is there already stays."""
+        self._check(kind)
+        self._declare(queue, kind)
+
+    def _check(self, kind: str) -> None:
         if kind not in self.KINDS:
             kinds = ", ".join(filter(None, self.KINDS))
             remedy = f"declare one of {kinds}" if kinds else "leave it out"
             raise InputError(f"{self.name} has no {kind!r}; {remedy}")
-        self._declare(queue, kind)
 
     @abc.abstractmethod
     def _declare(self, queue: str, kind: str) -> None:
@@ -108,6 +136,7 @@ class Broker(abc.ABC):
 
     def settings(self, kind: str = "", protocol: str = "") -> Mapping[str, Any]:
         """The settings of the profile that the vendor's, the kind of a queue and the client's protocol are."""
+        self._check(kind)
         specification = tables.load()
         named = specification.profiles[specification.profile_of(self.profile)]
         words = {**self.KINDS[kind], **self.vendor_settings}
@@ -116,7 +145,8 @@ class Broker(abc.ABC):
         if limit in words:
             given.pop(limit, None)
             given["max_delivery_attempts"] = int(words[limit]) + more
-        return {**self.SEEN.get(protocol, _NOTHING), **specification.given(self.profile, given)}
+        where = {"destination": SUBSCRIPTIONS[kind].destination} if kind in SUBSCRIPTIONS else {}
+        return {**self.SEEN.get(protocol, _NOTHING), **where, **specification.given(self.profile, given)}
 
     def resends(self, protocol: str) -> bool:
         """Whether the library of that protocol sends again by itself what it has told to be in doubt."""
@@ -262,8 +292,7 @@ class LiveBroker(Broker):
         self.settle()
 
     def _declare(self, queue: str, kind: str) -> None:
-        del kind
-        self._asked(f"queue {queue}")
+        self._asked(f"{kind or 'queue'} {queue}")
 
     def remove(self, queue: str) -> None:
         """Remove a queue with its messages."""

@@ -9,20 +9,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import ClassVar, Final
 
-from ackfsm.driving.live.brokers.broker import Broker, LiveBroker, program
+from ackfsm.driving.live.brokers.broker import SHARED, SUBSCRIPTIONS, Broker, LiveBroker, program
 
-__all__ = ["DEAD_LETTERS", "OfRabbitMq", "RabbitMq"]
+__all__ = ["DEAD_LETTERS", "TOPIC", "OfRabbitMq", "RabbitMq"]
 
 _FOLDER: Final = Path("/usr/lib/rabbitmq")
 _SERVER: Final = _FOLDER / "bin" / "rabbitmq-server"
 """Not the command of that name, which changes the user and writes to the system's own log."""
 DEAD_LETTERS: Final = "x-dead-letter-exchange"
 """The argument of queues whose dead letters are kept."""
+TOPIC: Final = "amq.topic"
+"""The exchange to which subscriptions are bound."""
 
 
 class OfRabbitMq(Broker):
     """RabbitMQ; all settings are arguments of the queues that are declared.
 
+    A subscription is a queue that is bound to ``amq.topic`` by its own name.
     The exchange of dead letters is the default one, whose name is empty.
     """
 
@@ -34,6 +37,7 @@ class OfRabbitMq(Broker):
             "classic-v1": {"x-queue-type": "classic", "x-queue-version": "1"},
             "classic-v2": {"x-queue-type": "classic", "x-queue-version": "2"},
             "quorum": {"x-queue-type": "quorum"},
+            SHARED: {},
         }
     )
     SETTINGS = ("x-queue-type", "x-queue-version", "x-delivery-limit", "x-single-active-consumer", DEAD_LETTERS)
@@ -105,3 +109,5 @@ class RabbitMq(OfRabbitMq, LiveBroker):
     def _declare(self, queue: str, kind: str) -> None:
         arguments = {} if queue == self.dead_letters else self.arguments(kind, self.dead_letters)
         self._asked(" ".join(["queue", queue, *(f"{name}={value}" for name, value in arguments.items())]))
+        if kind in SUBSCRIPTIONS:
+            self._asked(f"bind {queue} {TOPIC}")

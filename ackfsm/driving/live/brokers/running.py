@@ -12,8 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from ackfsm.driving.conform import Depth
 from ackfsm.driving.live.brokers.artemis import OfArtemis
-from ackfsm.driving.live.brokers.broker import ANSWERS, Broker
-from ackfsm.driving.live.brokers.rabbitmq import DEAD_LETTERS, OfRabbitMq
+from ackfsm.driving.live.brokers.broker import ANSWERS, SUBSCRIPTIONS, Broker
+from ackfsm.driving.live.brokers.rabbitmq import DEAD_LETTERS, TOPIC, OfRabbitMq
 from ackfsm.terms import HostError, InputError
 from ackfsm.text import quoted
 
@@ -118,6 +118,8 @@ class RunningRabbitMq(OfRabbitMq, RunningBroker):
             channel.queue_declare(
                 queue, durable=True, arguments={_QUEUE_TYPE: "classic", "x-expires": _HOUR, **arguments}
             )
+            if kind in SUBSCRIPTIONS:
+                channel.queue_bind(queue, TOPIC, queue)
 
     @contextlib.contextmanager
     def _channel(self) -> Iterator[Any]:

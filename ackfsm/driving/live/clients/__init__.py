@@ -16,12 +16,14 @@ seconds, as numbers that may have a fraction.  A message is named by its own id,
 =============== =================================================== ==================================================
 command         fields                                              answer
 =============== =================================================== ==================================================
-``open``        host, port, process, history, header?, settings?    library: name and version, ``pika 1.4.4``
-``reopen``                                                          library
+``open``        host, port, process, history, header?, settings?,   library: name and version, ``pika 1.4.4``
+                client_id?
+``reopen``      client_id?                                          library
 ``session``     session, ack_mode                                   process: the name of its lines in the history
-``consumer``    session, consumer, destination, listener?
+``consumer``    session, consumer, destination, listener?, topic?,
+                subscription?, shared?
 ``send``        session, destination, message, asynchronous?,       outcome: ``confirmed``, ``rejected``,
-                delivery_mode? (``PERSISTENT``), size? (0)          ``in_doubt``, ``sent``
+                delivery_mode? (``PERSISTENT``), size? (0), topic?  ``in_doubt``, ``sent``
 ``receive``     session, consumer, timeout                          message (null: none came), redelivered,
                                                                     delivery_count (null: not counted)
 ``listened``    session, consumer, timeout                          as ``receive``
@@ -40,7 +42,8 @@ command         fields                                              answer
     format-1 ``header`` (an object: ``config``, ``queues``, ``api``, ``note``, ``cannot_show``) and appends the lines
     of its sessions, each by one unbuffered write.  ``t`` is CLOCK_MONOTONIC in nanoseconds (``time.monotonic_ns``,
     ``System.nanoTime``), and is not moved to the calendar.  ``settings`` is an object of the client's own settings,
-    by their vendor's names.  The answer says that somebody listens at host and port.
+    by their vendor's names.  The answer says that somebody listens at host and port.  ``client_id`` is that of the
+    connection in JMS, which waits a while for it if another one has it.
 ``reopen``
     Connects again as ``open`` did, in the same history, after the connection broke or was closed.  The sessions and
     consumers of before are gone; their names may be used again.
@@ -50,7 +53,9 @@ command         fields                                              answer
     sessions have one connection; clients whose sessions have a connection each give each a name of its own.  A fault
     that hits the client hits all these processes.
 ``consumer``
-    Names of consumers are unique in the client.  With ``listener`` messages come by ``listened``.
+    Names of consumers are unique in the client.  With ``listener`` messages come by ``listened``.  In JMS, with
+    ``topic``, it is a subscriber of the durable ``subscription``, which others may share or which the client with its
+    ``client_id`` has for itself.
 ``send``
     Answered when the call of the library has returned: ``sent`` if no answer of the broker is waited for (in a
     transaction, or unconfirmed).  An ``asynchronous`` send is answered when its outcome is known (CompletionListener,

@@ -10,7 +10,7 @@ import aio_pika
 import aiormq
 from aio_pika import exceptions
 
-from ackfsm.driving.live.clients.library import Consumer, Failed, Kind, Outgoing, Received, Session
+from ackfsm.driving.live.clients.library import Consumer, Failed, Kind, Outgoing, Received, Session, by_key
 from ackfsm.history.format import Outcome
 from ackfsm.recorder.aio_pika import RecordedQueue, recorded
 from ackfsm.terms import AckMode
@@ -37,6 +37,7 @@ class AioPikaSession(Session):
         "virtualhost": "/",
         "publisher_confirms": True,
         "prefetch_count": 0,  # no bound
+        "exchange": "",  # to which is published
     }
     KINDS = (
         (exceptions.ProbableAuthenticationError, Kind.REFUSED),
@@ -53,9 +54,13 @@ class AioPikaSession(Session):
     async def _connect(self) -> None:
         named = {name: self.settings[name] for name in ("login", "password", "virtualhost")}
         opened = await aio_pika.connect(host=self.host, port=self.port, heartbeat=0, **named)
-        self._connection = recorded(opened, self.recorder)
+        self._connection = recorded(opened, self.recorder, queue_of=by_key)
         self._channel = await self._connection.channel(publisher_confirms=bool(self.settings["publisher_confirms"]))
         await self._channel.set_qos(prefetch_count=self.settings["prefetch_count"])
+        name = self.settings["exchange"]
+        self._exchange = (
+            await self._channel.get_exchange(name, ensure=False) if name else self._channel.default_exchange
+        )
         self._subscribed: dict[str, _Subscribed] = {}
 
     @property
@@ -77,7 +82,7 @@ class AioPikaSession(Session):
         self._subscribed[consumer.name] = _Subscribed(queue, tag, coming)
 
     def send(self, outgoing: Outgoing) -> str | None:
-        """Publish to the queue, and wait for the confirm."""
+        """Publish to the queue, or the topic, and wait for the confirm."""
         if outgoing.later is not None:
             raise self.lacks("asynchronous sends in the order of their lines")
         message = aio_pika.Message(
@@ -86,7 +91,7 @@ class AioPikaSession(Session):
             delivery_mode=1 + outgoing.persistent,
         )
         try:
-            answer = self._run(self._channel.default_exchange.publish(message, outgoing.destination))
+            answer = self._run(self._exchange.publish(message, outgoing.destination))
         except exceptions.DeliveryError:
             return "rejected"
         if self._channel.confirms and isinstance(answer, aiormq.abc.DeliveredMessage):

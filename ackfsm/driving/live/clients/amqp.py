@@ -11,9 +11,19 @@ from typing import Any, ClassVar
 import amqp
 from amqp import exceptions
 
-from ackfsm.driving.live.clients.library import Called, Consumer, Failed, Kind, Outgoing, Received, Session, ThrownError
+from ackfsm.driving.live.clients.library import (
+    Called,
+    Consumer,
+    Failed,
+    Kind,
+    Outgoing,
+    Received,
+    Session,
+    ThrownError,
+    by_key,
+)
 from ackfsm.history.format import Outcome
-from ackfsm.recorder.channels import ChannelBook, by_name
+from ackfsm.recorder.channels import ChannelBook
 from ackfsm.terms import AckMode
 
 __all__ = ["AmqpSession"]
@@ -29,6 +39,7 @@ class AmqpSession(Session):
         "virtual_host": "/",
         "confirm_publish": True,
         "prefetch_count": 0,  # no bound
+        "exchange": "",  # to which is published
     }
     KINDS = (
         (exceptions.AccessRefused, Kind.REFUSED),
@@ -45,7 +56,7 @@ class AmqpSession(Session):
         self._connection.connect()
         self._channel = self._connection.channel()
         self._channel.basic_qos(0, self.settings["prefetch_count"], a_global=False)
-        self._book = ChannelBook(self.recorder, None, by_name)
+        self._book = ChannelBook(self.recorder, None, by_key)
         self._returned: list[Any] = []
         self._channel.events["basic_return"].add(lambda *told: self._returned.append(told))
         if self.transacted:
@@ -78,13 +89,14 @@ class AmqpSession(Session):
             )
 
     def send(self, outgoing: Outgoing) -> str | None:
-        """Publish to the queue; with confirms as mandatory."""
+        """Publish to the queue, or the topic; with confirms as mandatory."""
         if outgoing.later is not None:
             raise self.lacks("asynchronous sends")
+        exchange = self.settings["exchange"]
         message = amqp.Message(outgoing.body, message_id=outgoing.message, delivery_mode=1 + outgoing.persistent)
         sending = self._book.sending(
             outgoing.message,
-            "",
+            exchange,
             outgoing.destination,
             persistent=outgoing.persistent,
             answered=self._confirms,
@@ -93,7 +105,7 @@ class AmqpSession(Session):
         )
         try:
             with sending, self._watched():
-                self._channel.basic_publish(message, "", outgoing.destination, mandatory=self._confirms)
+                self._channel.basic_publish(message, exchange, outgoing.destination, mandatory=self._confirms)
                 if self._returned:
                     self._returned.clear()
                     raise Failed(Kind.REFUSED, f"there is no queue {outgoing.destination}")

@@ -142,12 +142,19 @@ class Client:
         except TimeoutError:
             raise TimedOutError(f"{self.name} did not answer {operation} within {within:g} s") from None
 
-    def connect(
-        self, port: int, history: Path, config: Mapping[str, object], settings: Mapping[str, Any], *, within: float
+    def connect(  # noqa: PLR0913 - by name
+        self,
+        port: int,
+        history: Path,
+        config: Mapping[str, object],
+        settings: Mapping[str, Any],
+        *,
+        within: float,
+        client_id: str | None = None,
     ) -> Answer:
         """Connect to a port of this machine, for the first time or again, with the history that was begun then."""
         if self._opened:
-            return self.call("reopen", within=within)
+            return self.call("reopen", within=within, client_id=client_id)
         answer = self.call(
             "open",
             within=within,
@@ -157,6 +164,7 @@ class Client:
             history=str(history),
             header={"config": dict(config)},
             settings=dict(settings),
+            client_id=client_id,
         )
         self._opened = True
         return answer

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import yaml
 
-from ackfsm.driving.live.brokers import Address
+from ackfsm.driving.live.brokers import SHARED, SUBSCRIPTIONS, Address, Subscription
 from ackfsm.driving.live.clients.client import python_worker
 from ackfsm.driving.live.clients.jms import LIBRARIES, JmsLibrary
 from ackfsm.driving.live.clients.modes import Driven, all_driven
@@ -49,9 +49,12 @@ class Driver:
         settable: the names of those that somebody may set.
         asynchronous: whether it waits for the outcome of no send before the next one.
         configured: the settings of the tables for a mode.
+        topics: the kinds of subscriptions that it has, each with the settings more with which a connection is opened.
+        subscribes: whether its consumers subscribe to a topic, and do not consume of the queue that is bound to it.
         lacks: what is missing on this machine to run it, and how that is had; empty if nothing is.
         command: what starts its process.
         nemesis: who strikes while it is driven.
+        subscription: to which its consumers subscribe, ``None`` if there is a queue that they consume of.
         written: how a setting is written that has any letters.
     """
 
@@ -68,14 +71,52 @@ class Driver:
     settable: Sequence[str]
     asynchronous: bool
     configured: Callable[[AckMode, Consumption], Mapping[str, Any]]
+    topics: Mapping[str, Mapping[str, Any]]
+    subscribes: bool
     lacks: Callable[[], str]
     command: Callable[[], Sequence[str]]
     nemesis: Nemesis = FAULTS
+    subscription: Subscription | None = None
     written: Callable[[str], str] = str
 
     def under(self, nemesis: str) -> Driver:
         """The same client under another nemesis, after which it is named."""
         return dataclasses.replace(self, client=f"{self.client}-{nemesis}", nemesis=NEMESES[nemesis])
+
+    def has(self, kind: str) -> bool:
+        """Whether it is driven on a queue of a kind; every queue is, but not every subscription."""
+        return kind not in SUBSCRIPTIONS or kind in self.topics
+
+    def on(self, kind: str, *, load: bool = False) -> Driver:
+        """The same client, driven on a queue of a kind, or on a topic with a subscription; which it may lack."""
+        if not self.has(kind):
+            return dataclasses.replace(self, lacks=lambda: f"{self.client} is not driven with a {kind}")
+        if kind not in SUBSCRIPTIONS:
+            return self
+        if load and not SUBSCRIPTIONS[kind].shared:
+            why = f"a load has several consumers, and a {kind} one at a time; say --queue {SHARED}, or leave out --rate"
+            return dataclasses.replace(self, lacks=lambda: why)
+        settings, subscription = {**self.settings, **self.topics[kind]}, SUBSCRIPTIONS[kind]
+        return dataclasses.replace(self, settings=settings, subscription=subscription if self.subscribes else None)
+
+    def sending(self, queue: str) -> Mapping[str, Any]:
+        """The fields of a ``send`` to a queue, or to the topic of that name."""
+        return {"destination": queue, **({} if self.subscription is None else {"topic": True})}
+
+    def consuming(self, queue: str) -> Mapping[str, Any]:
+        """The fields of a ``consumer`` of a queue, or of the subscription of that name."""
+        if self.subscription is None:
+            return {"destination": queue}
+        return {"destination": queue, "topic": True, "subscription": queue, "shared": self.subscription.shared}
+
+    @property
+    def alone(self) -> bool:
+        """Whether one consumer at a time has the subscription."""
+        return self.subscription is not None and not self.subscription.shared
+
+    def client_id(self, queue: str) -> str | None:
+        """How the connection of a consumer is named that has the subscription for itself."""
+        return queue if self.alone else None
 
     def at(self, address: Address, protocols: Collection[str]) -> Driver:
         """The same client, connecting as whom ``address`` says, where these ``protocols`` are served."""
@@ -126,6 +167,8 @@ def _of_jms(library: JmsLibrary, given: Mapping[str, str], *, asynchronous: bool
         settable=library.settable(),
         asynchronous=asynchronous,
         configured=configured,
+        topics={kind: {} for kind in library.subscriptions},
+        subscribes=True,
         lacks=lambda: _waits(library.name, asynchronous and not library.asynchronous) or library.lacks(),
         command=library.command,
         written=functools.partial(quote, safe=""),
@@ -153,6 +196,8 @@ def _of_python(driven: Driven, given: Mapping[str, str], *, asynchronous: bool) 
         settable=tuple(driven.names),
         asynchronous=asynchronous,
         configured=configured,
+        topics=driven.topics,
+        subscribes=False,
         lacks=lambda: _waits(driven.client, asynchronous and not driven.asynchronous) or _lack(driven.client),
         command=lambda: python_worker(driven.client),
     )

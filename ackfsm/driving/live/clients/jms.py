@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ackfsm import tables
 from ackfsm.driving.live import java
+from ackfsm.driving.live.brokers import DURABLE, SHARED
 from ackfsm.terms import AckMode, Profile
 
 __all__ = ["LIBRARIES", "JmsLibrary"]
@@ -59,6 +60,7 @@ class JmsLibrary:
         modes: its numbers of acknowledgement modes.
         waits: for each call the setting that says whether it waits for the broker, its default, and the values that do.
         asynchronous: whether it has a CompletionListener.
+        subscriptions: the kinds of subscriptions to topics that it has.
         outcomes: its numbers of the outcomes that ``settle`` may say.
         queue: how a queue is named, with ``{}`` for its name.
         properties: of the JVM.
@@ -80,6 +82,7 @@ class JmsLibrary:
     modes: Mapping[AckMode, int]
     waits: Mapping[str, Sequence[str]]
     asynchronous: bool = True
+    subscriptions: Sequence[str] = (DURABLE, SHARED)
     outcomes: Mapping[str, int] = dataclasses.field(default_factory=dict)
     queue: str = "{}"
     properties: Sequence[str] = ()
@@ -117,7 +120,7 @@ class JmsLibrary:
         return {key: values[key] for key in given}
 
 
-_PYTHON_ONLY: Final = {"name", "protocol", "profile", "jars", "login", "properties"}
+_PYTHON_ONLY: Final = {"name", "protocol", "profile", "jars", "login", "subscriptions", "properties"}
 
 
 def _recorder() -> Path:
@@ -212,6 +215,7 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "acknowledge": ["sync_client_ack", "true", "true"],
                 },
                 asynchronous=False,  # it is of JMS 1.1
+                subscriptions=(),
                 queue="BURL:direct:////{}?durable='true'",
             ),
             JmsLibrary(
@@ -231,6 +235,7 @@ LIBRARIES: Final[Mapping[str, JmsLibrary]] = MappingProxyType(
                     "acknowledge": ["jms.sendAcksAsync", "true", "false"],
                 },
                 asynchronous=False,  # its versions of javax.jms have but parts of JMS 2.0
+                subscriptions=(DURABLE,),
             ),
         )
     }

@@ -12,7 +12,12 @@ from ackfsm.history.format import Outcome
 from ackfsm.recorder import Recorder
 from ackfsm.terms import AckMode
 
-__all__ = ["Called", "Consumer", "Failed", "Kind", "Outgoing", "Received", "Session", "ThrownError"]
+__all__ = ["Called", "Consumer", "Failed", "Kind", "Outgoing", "Received", "Session", "ThrownError", "by_key"]
+
+
+def by_key(_: str, routing_key: str) -> str:
+    """The queue to which an exchange of AMQP 0-9-1 routes: that of the name of the key, by which it is bound."""
+    return routing_key
 
 
 class Kind(StrEnum):

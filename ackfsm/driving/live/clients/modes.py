@@ -32,6 +32,7 @@ class Driven:
     cancels: bool = False
     open: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     names: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
+    topics: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)
     config: Mapping[str, object] = dataclasses.field(default_factory=dict)
     of_mode: Mapping[str, Mapping[str, object]] = dataclasses.field(default_factory=dict)
 

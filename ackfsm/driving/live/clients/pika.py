@@ -8,7 +8,17 @@ from typing import Any, ClassVar
 import pika
 from pika import exceptions
 
-from ackfsm.driving.live.clients.library import Called, Consumer, Failed, Kind, Outgoing, Received, Session, ThrownError
+from ackfsm.driving.live.clients.library import (
+    Called,
+    Consumer,
+    Failed,
+    Kind,
+    Outgoing,
+    Received,
+    Session,
+    ThrownError,
+    by_key,
+)
 from ackfsm.history.format import Outcome
 from ackfsm.recorder.pika import recorded
 from ackfsm.terms import AckMode
@@ -27,6 +37,7 @@ class PikaSession(Session):
         "heartbeat": 0,
         "confirms": True,
         "prefetch_count": 0,  # no bound
+        "exchange": "",  # to which is published
     }
     KINDS = (
         (exceptions.ProbableAuthenticationError, Kind.REFUSED),
@@ -41,7 +52,7 @@ class PikaSession(Session):
         credentials = pika.PlainCredentials(self.settings["username"], self.settings["password"])
         named = {name: self.settings[name] for name in ("virtual_host", "heartbeat")}
         parameters = pika.ConnectionParameters(self.host, self.port, credentials=credentials, **named)
-        self._connection = recorded(pika.BlockingConnection(parameters), self.recorder)
+        self._connection = recorded(pika.BlockingConnection(parameters), self.recorder, queue_of=by_key)
         self._channel = self._connection.channel()
         self._channel.basic_qos(prefetch_count=self.settings["prefetch_count"])
         if self.transacted:
@@ -67,12 +78,15 @@ class PikaSession(Session):
             raise self.lacks("a second consumer that receives in one channel")
 
     def send(self, outgoing: Outgoing) -> str | None:
-        """Publish to the queue; with confirms as mandatory."""
+        """Publish to the queue, or the topic; with confirms as mandatory."""
         if outgoing.later is not None:
             raise self.lacks("asynchronous sends")
+        exchange = self.settings["exchange"]
         properties = pika.BasicProperties(message_id=outgoing.message, delivery_mode=1 + outgoing.persistent)
         try:
-            self._channel.basic_publish("", outgoing.destination, outgoing.body, properties, mandatory=self._confirms)
+            self._channel.basic_publish(
+                exchange, outgoing.destination, outgoing.body, properties, mandatory=self._confirms
+            )
         except exceptions.NackError:
             return "rejected"
         except exceptions.UnroutableError as error:

@@ -34,6 +34,7 @@ class ProtonSession(Session):
         "credit": None,  # one for each receive
         "presettled": False,  # of sends
         "queue": "{}",  # the address of one
+        "to": None,  # the address to which is sent, unless it is the queue
         "capabilities": True,  # whether a node is asked for that is a queue
         "redelivered": "delivery_count",  # what flags a message, or "first_acquirer"
     }
@@ -64,8 +65,8 @@ class ProtonSession(Session):
         """Whether no line says that the session broke."""
         return not self._connection.closed
 
-    def _address(self, destination: str) -> tuple[str, list[LinkOption]]:
-        address = str(self.settings["queue"]).format(destination)
+    def _address(self, destination: str, setting: str = "queue") -> tuple[str, list[LinkOption]]:
+        address = str(self.settings[setting] or self.settings["queue"]).format(destination)
         self._names[address] = destination
         return address, [_IsQueue()] if self.settings["capabilities"] else []
 
@@ -86,7 +87,7 @@ class ProtonSession(Session):
             raise self.lacks("asynchronous sends of a blocking connection")
         presettled, key = bool(self.settings["presettled"]), outgoing.destination
         if key not in self._senders:
-            address, options = self._address(key)
+            address, options = self._address(key, "to")
             options += [AtMostOnce()] if presettled else []
             self._senders[key] = self._connection.create_sender(address, options=options)
         message = proton.Message(id=outgoing.message, body=outgoing.body, durable=outgoing.persistent)

@@ -34,6 +34,7 @@ class StompSession(Session):
         "ack_receipts": False,
         "timeout": 60,  # of a receipt
         "queue": "/queue/{}",  # the destination of one
+        "to": None,  # the destination to which is sent, unless it is the queue
         "send": {},  # more headers
         "subscribe": {},
         "nack": {Outcome.RELEASED: {}, Outcome.REJECTED: {"requeue": "false"}},  # by what it does: of RabbitMQ
@@ -63,8 +64,8 @@ class StompSession(Session):
         """See :class:`Session`."""
         return bool(self._connection.is_connected())
 
-    def _destination(self, name: str) -> str:
-        destination = str(self.settings["queue"]).format(name)
+    def _destination(self, name: str, setting: str = "queue") -> str:
+        destination = str(self.settings[setting] or self.settings["queue"]).format(name)
         self._names[destination] = name
         return destination
 
@@ -83,7 +84,7 @@ class StompSession(Session):
         """Send, and wait for the receipt, or have it told later."""
         headers = {_ID: outgoing.message, **self.settings["send"]}
         headers |= {"persistent": "true"} if outgoing.persistent else {}
-        destination = self._destination(outgoing.destination)
+        destination = self._destination(outgoing.destination, "to")
         if self.transacted:
             self._connection.send(destination, outgoing.body, headers={**headers, "transaction": self._begun()})
             return "sent"

@@ -1,6 +1,10 @@
 import java.io.File;
+import java.util.Objects;
 import org.apache.activemq.broker.BrokerService;
 import org.apache.activemq.broker.region.DestinationStatistics;
+import org.apache.activemq.broker.region.DurableTopicSubscription;
+import org.apache.activemq.broker.region.RegionBroker;
+import org.apache.activemq.broker.region.TopicRegion;
 import org.apache.activemq.broker.region.policy.PolicyEntry;
 import org.apache.activemq.broker.region.policy.PolicyMap;
 import org.apache.activemq.broker.region.policy.SharedDeadLetterStrategy;
@@ -48,6 +52,8 @@ public final class ActiveMqServer {
             case "queue":
                 broker.getDestination(new ActiveMQQueue(words[1]));
                 return "done";
+            case "durable_subscription": // a client has made it
+                return Objects.requireNonNull(subscription(broker, words[1])).toString();
             case "remove":
                 broker.removeDestination(new ActiveMQQueue(words[1]));
                 return "done";
@@ -58,7 +64,17 @@ public final class ActiveMqServer {
         }
     }
 
+    /** The durable subscription of that name, of the client of that name; null if there is none. */
+    private static DurableTopicSubscription subscription(BrokerService broker, String name) throws Exception {
+        RegionBroker regions = (RegionBroker) broker.getBroker().getAdaptor(RegionBroker.class);
+        return ((TopicRegion) regions.getTopicRegion()).lookupSubscription(name, name);
+    }
+
     private static String depth(BrokerService broker, String name) throws Exception {
+        DurableTopicSubscription subscription = subscription(broker, name);
+        if (subscription != null) {
+            return subscription.getPendingQueueSize() + " " + subscription.getDispatchedQueueSize();
+        }
         DestinationStatistics counts = broker.getDestination(new ActiveMQQueue(name)).getDestinationStatistics();
         long held = counts.getInflight().getCount();
         return (counts.getMessages().getCount() - held) + " " + held;

@@ -1,4 +1,5 @@
 import java.nio.file.Path;
+import java.util.List;
 import org.apache.activemq.artemis.api.core.QueueConfiguration;
 import org.apache.activemq.artemis.api.core.RoutingType;
 import org.apache.activemq.artemis.api.core.SimpleString;
@@ -30,21 +31,37 @@ public final class ArtemisServer {
             case "serves":
                 return String.valueOf(server.isActive());
             case "queue":
-                QueueConfiguration queue = QueueConfiguration.of(words[1]).setRoutingType(RoutingType.ANYCAST).setDurable(true);
-                server.createQueue(queue, true);
-                return "done";
+                return made(server, words[1], RoutingType.ANYCAST);
+            case "durable_subscription": // a client has made it
+                return String.valueOf(only(server, words[1]));
+            case "shared_durable_subscription":
+                return made(server, words[1], RoutingType.MULTICAST);
             case "remove":
                 server.destroyQueue(SimpleString.of(words[1]), null, false);
                 return "done";
             case "depth":
-                Queue found = server.locateQueue(words[1]);
-                if (found == null) {
-                    throw new IllegalArgumentException("there is no queue " + words[1]);
-                }
-                long held = found.getDeliveringCount();
-                return (found.getMessageCount() - held) + " " + held;
+                return depth(server.locateQueue(only(server, words[1])));
             default:
                 throw new IllegalArgumentException(words[0]);
         }
+    }
+
+    private static String made(ActiveMQServer server, String name, RoutingType routing) throws Exception {
+        server.createQueue(QueueConfiguration.of(name).setRoutingType(routing).setDurable(true), true);
+        return "done";
+    }
+
+    /** The one queue at an address: that of its name, or of the subscription to the topic. */
+    private static SimpleString only(ActiveMQServer server, String address) throws Exception {
+        List<SimpleString> found = server.bindingQuery(SimpleString.of(address)).getQueueNames();
+        if (found.size() != 1) {
+            throw new IllegalArgumentException("at " + address + " there are the queues " + found);
+        }
+        return found.get(0);
+    }
+
+    private static String depth(Queue queue) {
+        long held = queue.getDeliveringCount();
+        return (queue.getMessageCount() - held) + " " + held;
     }
 }

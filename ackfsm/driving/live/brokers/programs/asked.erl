@@ -35,6 +35,10 @@ Answer = fun
         ok = mnesia:sync_log(), % else a broker that is killed at once has no such queue when it comes back
         [dets:sync(Each) || Each <- dets:all()], % the name of a quorum queue is written half a second later, else
         "done";
+    ([<<"bind">>, Queue, Exchange]) ->
+        ok = rabbit_binding:add({binding, {resource, <<"/">>, exchange, Exchange}, Queue, Name(Queue), []}, <<"guest">>),
+        ok = mnesia:sync_log(),
+        "done";
     ([<<"remove">>, Queue]) ->
         {ok, Found} = rabbit_amqqueue:lookup(Name(Queue)),
         {ok, _} = rabbit_amqqueue:delete(Found, false, false, <<"guest">>),

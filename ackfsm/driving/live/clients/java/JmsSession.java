@@ -13,6 +13,7 @@ import javax.jms.Message;
 import javax.jms.MessageConsumer;
 import javax.jms.MessageProducer;
 import javax.jms.Session;
+import javax.jms.Topic;
 
 /** One session, and what it is told to do. */
 final class JmsSession {
@@ -94,14 +95,24 @@ final class JmsSession {
 
     // What it is told to do
 
-    private void consume(Map<String, Object> command) throws JMSException {
+    private void consume(Map<String, Object> command) throws Exception {
         String name = (String) command.get("consumer");
-        MessageConsumer consumer = session.createConsumer(destination(command));
+        String subscription = (String) command.get("subscription");
+        MessageConsumer consumer =
+            subscription == null ? session.createConsumer(destination(command)) : subscribed(command, subscription);
         consumers.put(name, consumer);
         if (is(command, "listener")) {
             calls.put(name, new LinkedBlockingQueue<>());
             consumer.setMessageListener(message -> listen(name, message));
         }
+    }
+
+    private MessageConsumer subscribed(Map<String, Object> command, String subscription) throws Exception {
+        Topic topic = (Topic) destination(command);
+        if (is(command, "shared")) {
+            return session.createSharedDurableConsumer(topic, subscription);
+        }
+        return Worker.patiently(() -> session.createDurableSubscriber(topic, subscription));
     }
 
     private Map<String, Object> sent(Map<String, Object> command) throws JMSException {
@@ -266,7 +277,7 @@ final class JmsSession {
     private Destination destination(Map<String, Object> command) throws JMSException {
         String name = ((String) worker.client.get("queue")).replace("{}", (String) command.get("destination"));
         if (!destinations.containsKey(name)) { // some libraries ask the broker whether it is there
-            destinations.put(name, session.createQueue(name));
+            destinations.put(name, is(command, "topic") ? session.createTopic(name) : session.createQueue(name));
         }
         return destinations.get(name);
     }

@@ -3,6 +3,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -19,6 +20,7 @@ import java.util.concurrent.TimeUnit;
 import javax.jms.Connection;
 import javax.jms.ConnectionFactory;
 import javax.jms.ConnectionMetaData;
+import javax.jms.JMSException;
 
 /**
  * A client of JMS that does what it is told: java Worker CLIENT, where CLIENT is a JSON object that describes the library.
@@ -29,6 +31,7 @@ import javax.jms.ConnectionMetaData;
 public final class Worker {
     private static final List<String> TIME_OUTS = List.of("timed out", "timedout", "timeout");
     private static final int PATIENCE = 3;
+    private static final int A_WHILE = 20;
 
     /** What the library is: the class of its factory, and how its settings, modes and destinations are said. */
     final Map<String, Object> client;
@@ -45,6 +48,8 @@ public final class Worker {
     /** The name of the client in the history. */
     String process;
     private ConnectionFactory factory;
+    /** By which the next connection is named, unless it is null. */
+    private String clientId;
     private volatile Link link;
 
     /** A connection, and whether it broke. */
@@ -167,7 +172,7 @@ public final class Worker {
         switch (op) {
             case "open":
                 factory = opened(command);
-                return connected();
+                return connected(command);
             case "reopen":
                 sessions.clear();
                 Link before = link;
@@ -175,7 +180,7 @@ public final class Worker {
                     // A broken connection may wait for what holds its listeners, and need not close in good order.
                     waiting.submit(() -> abandoned(before)).get(PATIENCE, TimeUnit.SECONDS);
                 }
-                return connected();
+                return connected(command);
             case "close":
                 link.check();
                 closed(link);
@@ -199,10 +204,47 @@ public final class Worker {
         return null;
     }
 
-    private Map<String, Object> connected() throws Exception {
-        link = new Link(factory.createConnection());
+    private Map<String, Object> connected(Map<String, Object> command) throws Exception {
+        clientId = (String) command.get("client_id");
+        link = clientId == null ? new Link(factory.createConnection()) : patiently(this::linked);
         ConnectionMetaData told = link.connection.getMetaData();
         return fields("library", client.get("library") + " " + told.getProviderVersion());
+    }
+
+    private Link linked() throws Exception {
+        Connection made = factory.createConnection();
+        try {
+            return new Link(made);
+        } catch (JMSException taken) {
+            made.close();
+            throw taken;
+        }
+    }
+
+    /** A connection of the library, named before anybody uses it: the recorder does. */
+    private Connection named(Connection made) throws JMSException {
+        try {
+            if (clientId != null) {
+                made.setClientID(clientId);
+            }
+            return made;
+        } catch (JMSException taken) {
+            made.close();
+            throw taken;
+        }
+    }
+
+    /** Try what only one client may have, until the broker has noticed that the last one is gone. */
+    static <T> T patiently(Callable<T> call) throws Exception {
+        for (long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(PATIENCE);; Thread.sleep(A_WHILE)) {
+            try {
+                return call.call();
+            } catch (JMSException error) {
+                if (System.nanoTime() > end) {
+                    throw error;
+                }
+            }
+        }
     }
 
     private ConnectionFactory opened(Map<String, Object> command) throws Exception {
@@ -218,9 +260,12 @@ public final class Worker {
             header.put("clock", fields("offset", 0L, "boot", Files.readString(RecordingConnectionFactory.BOOT).trim()));
             Files.writeString(history, Json.written(header) + "\n");
         }
-        Object real = Class.forName((String) client.get("factory")).getConstructor(String.class)
-            .newInstance(Urls.of(client, command, settings));
-        return RecordingConnectionFactory.wrap((ConnectionFactory) real, history, process, null, options);
+        ConnectionFactory real = (ConnectionFactory) Class.forName((String) client.get("factory"))
+            .getConstructor(String.class).newInstance(Urls.of(client, command, settings));
+        Class<?>[] face = {ConnectionFactory.class};
+        Object naming = Proxy.newProxyInstance(
+            Worker.class.getClassLoader(), face, (proxy, method, args) -> named(real.createConnection()));
+        return RecordingConnectionFactory.wrap((ConnectionFactory) naming, history, process, null, options);
     }
 
     /** Whether a call waits for the broker: its rule is a setting, what that is by default, and with what it waits. */
