@@ -77,7 +77,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Drive the brokers, or make the pages again."""
     parser = argparse.ArgumentParser(prog="python -m model_tests.live_bench", description=__doc__)
     parser.add_argument("--pages", action="store_true", help="make the pages of what was seen last")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each combination, half of a topic's (default: 3)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each combination, half for topics (default: 3)")
     parser.add_argument("--runs", type=int, default=2, help="drawn programs of each combination (default: 2)")
     parser.add_argument("--jobs", type=int, default=2, help="brokers at a time (default: 2)")
     parser.add_argument("--broker", action="append", help="only NAME, or NAME:KIND; the others as they were seen last")
