@@ -231,19 +231,25 @@ public final class RecordingConnectionFactory {
                 throw new UnsupportedOperationException("a JMSContext is not recorded; use createConnection()");
             }
             Object made = call(method, args);
-            return is(made, "Connection") ? new Connection(made).open() : made;
+            return is(made, "Connection") ? proxy(made, new Connection(made)) : made;
         }
     }
 
     private final class Connection extends Passing {
         private final List<Session> sessions = new CopyOnWriteArrayList<>();
         private volatile Object listener;
+        private boolean listening;
 
         Connection(Object real) {
             super(real);
         }
 
-        Object open() throws Throwable {
+        /** Listen to the library: before the first use, and after setClientID, which has to be the first call (JMS 6.1.2). */
+        private synchronized void listen() throws Throwable {
+            if (listening) {
+                return;
+            }
+            listening = true;
             listens(method(real, "setExceptionListener", 1), (proxy, method, args) -> {
                 Object code = args[0].getClass().getMethod("getErrorCode").invoke(args[0]);
                 if (!GOES_ON.equals(code)) {
@@ -263,7 +269,6 @@ public final class RecordingConnectionFactory {
                     });
                 }
             }
-            return proxy(real, this);
         }
 
         private void listens(Method set, InvocationHandler handler) throws Throwable {
@@ -285,10 +290,13 @@ public final class RecordingConnectionFactory {
                     return null;
                 case "getExceptionListener":
                     return listener;
+                case "setClientID":
+                    return call(method, args);
                 case "close":
                     sessions.forEach(Session::resting);
                     return closed(method, args, error -> sessions.forEach(each -> each.closing(error)));
                 default:
+                    listen();
                     Object made = call(method, args);
                     if (!is(made, "Session")) {
                         return made;

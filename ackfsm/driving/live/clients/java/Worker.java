@@ -3,7 +3,6 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.UncheckedIOException;
-import java.lang.reflect.Proxy;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -58,8 +57,11 @@ public final class Worker {
         volatile boolean broken;
         volatile boolean closed;
 
-        Link(Connection connection) throws Exception {
+        Link(Connection connection, String clientId) throws Exception {
             this.connection = connection;
+            if (clientId != null) {
+                connection.setClientID(clientId);
+            }
             connection.setExceptionListener(error -> broken |= !RecordingConnectionFactory.GOES_ON.equals(error.getErrorCode()));
             connection.start();
         }
@@ -206,7 +208,7 @@ public final class Worker {
 
     private Map<String, Object> connected(Map<String, Object> command) throws Exception {
         clientId = (String) command.get("client_id");
-        link = clientId == null ? new Link(factory.createConnection()) : patiently(this::linked);
+        link = clientId == null ? linked() : patiently(this::linked);
         ConnectionMetaData told = link.connection.getMetaData();
         return fields("library", client.get("library") + " " + told.getProviderVersion());
     }
@@ -214,20 +216,7 @@ public final class Worker {
     private Link linked() throws Exception {
         Connection made = factory.createConnection();
         try {
-            return new Link(made);
-        } catch (JMSException taken) {
-            made.close();
-            throw taken;
-        }
-    }
-
-    /** A connection of the library, named before anybody uses it: the recorder does. */
-    private Connection named(Connection made) throws JMSException {
-        try {
-            if (clientId != null) {
-                made.setClientID(clientId);
-            }
-            return made;
+            return new Link(made, clientId);
         } catch (JMSException taken) {
             made.close();
             throw taken;
@@ -262,10 +251,7 @@ public final class Worker {
         }
         ConnectionFactory real = (ConnectionFactory) Class.forName((String) client.get("factory"))
             .getConstructor(String.class).newInstance(Urls.of(client, command, settings));
-        Class<?>[] face = {ConnectionFactory.class};
-        Object naming = Proxy.newProxyInstance(
-            Worker.class.getClassLoader(), face, (proxy, method, args) -> named(real.createConnection()));
-        return RecordingConnectionFactory.wrap((ConnectionFactory) naming, history, process, null, options);
+        return RecordingConnectionFactory.wrap(real, history, process, null, options);
     }
 
     /** Whether a call waits for the broker: its rule is a setting, what that is by default, and with what it waits. */
