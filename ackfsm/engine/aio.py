@@ -25,7 +25,6 @@ from typing import Any, TypeAlias
 from ackfsm.engine.arguments import callback_of, instance_of, nanoseconds_of
 from ackfsm.engine.broker import Broker
 from ackfsm.engine.browser import Browser
-from ackfsm.engine.closing import AsyncClosing
 from ackfsm.engine.connection import Connection
 from ackfsm.engine.consumer import Consumer, DeferredListener, Message
 from ackfsm.engine.core.errors import IllegalStateException, MessageRejected, OutcomeUnknown, Stuck
@@ -34,6 +33,7 @@ from ackfsm.engine.message import Received
 from ackfsm.engine.metrics import Metrics
 from ackfsm.engine.producer import Producer
 from ackfsm.engine.session import Session
+from ackfsm.support.closing import AsyncClosing
 
 __all__ = [
     "AsyncBroker",

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from ackfsm import tables
 from ackfsm.engine.arguments import callback_of, check_part, flag_of, id_of, name_of, seed_of
-from ackfsm.engine.closing import Closing
 from ackfsm.engine.connection import Connection
 from ackfsm.engine.consumer import Consumer, Message
 from ackfsm.engine.context import CLOSED, BrokerContext
@@ -23,6 +22,7 @@ from ackfsm.engine.core.stepper import Observer
 from ackfsm.engine.history import History
 from ackfsm.engine.journal import Journal, MemoryJournal
 from ackfsm.engine.metrics import Metrics, measure
+from ackfsm.support.closing import Closing
 from ackfsm.tables import Specification
 from ackfsm.tables.names import Event
 from ackfsm.terms import AttemptsExhausted, InputError

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ackfsm.engine.closing import Closing
 from ackfsm.engine.context import BrokerContext
 from ackfsm.engine.core.errors import IllegalStateException
 from ackfsm.engine.session import Session
+from ackfsm.support.closing import Closing
 from ackfsm.terms import Configuration
 
 

@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from ackfsm.engine.arguments import instance_of, nanoseconds_of
-from ackfsm.engine.closing import Closing
 from ackfsm.engine.context import BrokerContext
 from ackfsm.engine.core.errors import IllegalStateException, OutcomeUnknown
 from ackfsm.engine.core.index import CopyIndex
@@ -15,6 +14,7 @@ from ackfsm.engine.core.instances import Copy, Queue, ReceiverLink
 from ackfsm.engine.core.macrosteps import StepRequest
 from ackfsm.engine.core.model import BoundEvent, StateFacts
 from ackfsm.engine.message import Received
+from ackfsm.support.closing import Closing
 from ackfsm.tables.names import AckFrom, Event
 from ackfsm.terms import Configuration
 

@@ -14,12 +14,12 @@ from ackfsm.engine.arguments import (
     instance_of,
     reply_of,
 )
-from ackfsm.engine.closing import Closing
 from ackfsm.engine.context import BrokerContext
 from ackfsm.engine.core.automaton import REFUSED
 from ackfsm.engine.core.errors import IllegalStateException, JMSException, MessageRejected, OutcomeUnknown
 from ackfsm.engine.core.instances import Body, Copy, HeaderValue, Outcome, Queue, SenderLink, Sent
 from ackfsm.engine.core.model import BoundEvent
+from ackfsm.support.closing import Closing
 from ackfsm.tables.names import Event
 from ackfsm.terms import Configuration, DeliveryMode
 

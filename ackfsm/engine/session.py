@@ -9,7 +9,6 @@ from threading import get_ident
 
 from ackfsm.engine.arguments import callback_of
 from ackfsm.engine.browser import Browser
-from ackfsm.engine.closing import Closing
 from ackfsm.engine.consumer import Consumer, DeferredListener, Listener
 from ackfsm.engine.context import BrokerContext
 from ackfsm.engine.core.automaton import REFUSED
@@ -17,6 +16,7 @@ from ackfsm.engine.core.errors import IllegalStateException, OutcomeUnknown, Stu
 from ackfsm.engine.core.instances import Link, Queue, ReceiverLink, SenderLink, Sent, SessionEnd, SessionLinks
 from ackfsm.engine.core.model import Role
 from ackfsm.engine.producer import Producer
+from ackfsm.support.closing import Closing
 from ackfsm.tables.names import (
     LINK_FAULTS,
     AckCall,

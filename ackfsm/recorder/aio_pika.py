@@ -16,6 +16,7 @@ from typing import Any, Final, Self
 from ackfsm.recorder.channels import ChannelBook, Delivery, QueueOf, by_name, new_message_id
 from ackfsm.recorder.clients import Wrapped, client, expect
 from ackfsm.recorder.recorder import Recorder
+from ackfsm.support.closing import AsyncClosing
 
 __all__ = ["RecordedChannel", "RecordedConnection", "RecordedMessage", "RecordedQueue", "recorded"]
 
@@ -38,7 +39,7 @@ def recorded(connection: Any, recorder: Recorder, *, queue_of: QueueOf = by_name
     return RecordedConnection(connection, recorder, queue_of)
 
 
-class RecordedConnection(Wrapped):
+class RecordedConnection(Wrapped, AsyncClosing):
     """A connection whose channels are recorded."""
 
     def __init__(self, connection: Any, recorder: Recorder, queue_of: QueueOf) -> None:
@@ -65,16 +66,8 @@ class RecordedConnection(Wrapped):
             channel.book.closing()
         await self._wrapped.close(*args, **named)
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
-class RecordedChannel(Wrapped):
+class RecordedChannel(Wrapped, AsyncClosing):
     """A channel that writes what its exchanges, queues and transactions do."""
 
     def __init__(self, channel: Any, new_book: Callable[[], ChannelBook], *, confirms: bool) -> None:
@@ -110,11 +103,6 @@ class RecordedChannel(Wrapped):
 
     async def __aenter__(self) -> Self:
         return await self._opened()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
 
     @property
     def default_exchange(self) -> RecordedExchange:

@@ -11,11 +11,12 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from ackfsm.recorder.channels import ChannelBook, Delivery, QueueOf, by_name, new_message_id
 from ackfsm.recorder.clients import Wrapped, client, expect
 from ackfsm.recorder.recorder import Recorder
+from ackfsm.support.closing import Closing
 
 __all__ = ["RecordedChannel", "RecordedConnection", "recorded"]
 
@@ -37,7 +38,17 @@ def recorded(connection: Any, recorder: Recorder, *, queue_of: QueueOf = by_name
     return RecordedConnection(connection, recorder, queue_of)
 
 
-class RecordedConnection(Wrapped):
+class _Closing(Wrapped, Closing):
+    """Closed when it is left as a context, unless it is closed by then."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.is_open:
+            self.close()
+
+
+class RecordedConnection(_Closing):
     """A connection whose channels are recorded."""
 
     def __init__(self, connection: Any, recorder: Recorder, queue_of: QueueOf) -> None:
@@ -87,17 +98,8 @@ class RecordedConnection(Wrapped):
                 channel.book.closing(error)
         self._channels = [channel for channel in self._channels if channel.is_open]
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.is_open:
-            self.close()
-
-
-class RecordedChannel(Wrapped):
+class RecordedChannel(_Closing):
     """A channel that writes its calls; a message that is published without a ``message_id`` gets one.
 
     ``processed`` is written when a callback returns, or when a message that was fetched is acknowledged; ``failed``
@@ -265,12 +267,3 @@ class RecordedChannel(Wrapped):
             acknowledged=acknowledged,
             called=called,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self.is_open:
-            self.close()

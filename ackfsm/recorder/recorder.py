@@ -10,13 +10,13 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, TypeAlias
 
 from ackfsm.history.format import TELLERS, Event
 from ackfsm.recorder.clock import Clock
 from ackfsm.recorder.file import HistoryFile
 from ackfsm.recorder.lines import RecordingError, encoded, error_text
+from ackfsm.support.closing import Closing
 from ackfsm.terms import AckScope, parse_value
 from ackfsm.text import quoted
 
@@ -47,7 +47,7 @@ class Sending:
         self.outcome, self.error = Event.IN_DOUBT, error
 
 
-class Recorder:
+class Recorder(Closing):
     """Writes a history of format 1 beside the calls of a program.
 
     Each line is in the file when the method returns: what a crash leaves is true up to the last line.  Threads, forked
@@ -118,14 +118,6 @@ class Recorder:
     def close(self) -> None:
         """Close the file, for all who share it."""
         self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def write(self, event: str, /, **fields: object) -> None:
         """Write any one line: ``write("expired", queue="orders", message="m1")``.

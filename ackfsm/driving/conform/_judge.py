@@ -6,13 +6,13 @@ import dataclasses
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from ackfsm import verify
 from ackfsm.driving.conform._claims import Claimed, Mode
 from ackfsm.driving.conform._program import Program, smaller
 from ackfsm.driving.conform._run import Performed
+from ackfsm.support.closing import Closing
 from ackfsm.terms import Anomaly, Verdict
 from ackfsm.verify import Result
 
@@ -47,7 +47,7 @@ class Judgement:
         return bool({*self.anomalies} & {*other.anomalies}) or self.anomalies == other.anomalies
 
 
-class Judge:
+class Judge(Closing):
     """Judges histories; it has a folder for them as long as it is open."""
 
     def __init__(self, claimed: Claimed) -> None:
@@ -56,12 +56,8 @@ class Judge:
         self._kept = (verify.Kept(), verify.Kept())
         self._folder = tempfile.TemporaryDirectory(prefix="ackfsm-conform-")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Delete the folder."""
         self._folder.cleanup()
 
     def judge(self, performed: Performed, mode: Mode, note: str) -> Judgement:

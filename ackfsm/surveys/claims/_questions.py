@@ -159,7 +159,7 @@ def answer(
 def _answer(specification: Specification, question: Question, max_states: int, certificate: Path | None) -> Answer:
     try:
         if isinstance(question, Search):
-            return _search(specification, question, max_states)
+            return _searches(specification.digest, max_states).of(network_of(specification, question))
         if isinstance(question, AnyNumber):
             return _decide(specification, question, max_states, certificate)
         if isinstance(question, Simulation):
@@ -176,19 +176,28 @@ def network_of(specification: Specification, question: Search) -> Network:
     )
 
 
-_SEARCHED: dict[tuple[str, int], SearchResult] = {}
-"""What this process has found, by the key of the system and the limit: many configurations are the same system."""
+class _Searches:
+    """What was found in systems, each searched once: many configurations are the same system."""
+
+    def __init__(self, max_states: int) -> None:
+        self._options = explore.SearchOptions(max_states=max_states, only_witnesses=True)
+        self._found: dict[str, SearchResult] = {}
+
+    def of(self, network: Network) -> SearchResult:
+        """Return what a search of ``network`` finds."""
+        sliced = explore.Slicer(network).slice()
+        if sliced.key not in self._found:
+            found = explore.explore_sliced(sliced, self._options)
+            witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
+            self._found[sliced.key] = SearchResult(found.states, found.transitions, found.complete, witnesses)
+        return self._found[sliced.key]
 
 
-def _search(specification: Specification, question: Search, max_states: int) -> SearchResult:
-    sliced = explore.Slicer(network_of(specification, question)).slice()
-    key = (sliced.key, max_states)
-    if key not in _SEARCHED:
-        options = explore.SearchOptions(max_states=max_states, only_witnesses=True)
-        found = explore.explore_sliced(sliced, options)
-        witnesses = {name: tuple(event.label for event in steps) for name, steps in found.witnesses.items()}
-        _SEARCHED[key] = SearchResult(found.states, found.transitions, found.complete, witnesses)
-    return _SEARCHED[key]
+@functools.lru_cache(maxsize=1)
+def _searches(digest: str, max_states: int) -> _Searches:
+    """Return the searches of this process, for all its tasks on the tables with this ``digest``."""
+    del digest
+    return _Searches(max_states)
 
 
 def _decide(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from itertools import accumulate
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from ackfsm.checking.explore.reduction.ample import compute_ample_sets
 from ackfsm.checking.explore.search.encode import PackedNetwork
@@ -23,6 +23,7 @@ from ackfsm.checking.explore.search.layout import (
 )
 from ackfsm.checking.explore.search.options import DEFAULT_TUNING, Reduction, SearchOptions
 from ackfsm.checking.explore.search.visited import Arrays, Visited, make_buffers, make_scratch, map_pages
+from ackfsm.support.closing import Closing
 from ackfsm.terms import DefectError, InputError
 
 _AHEAD = 64
@@ -47,7 +48,7 @@ T = TypeVar("T")
 _DEFAULT = SearchOptions()
 
 
-class Search:
+class Search(Closing):
     """One search in progress; its states can be looked at between two calls of :meth:`expand_batch`."""
 
     def __init__(
@@ -91,11 +92,7 @@ class Search:
             self._compile()
         self._allocate_buffers(1, 1)
 
-    def __enter__(self) -> Self:
-        """The search itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         """Stop the threads."""
         if self._pool is not None:
             self._pool.shutdown()

@@ -13,7 +13,6 @@ from ackfsm.checking.explore.symbolic.kernel import (
     DONE,
     FIRST_NODE,
     FRAME,
-    MEET,
     MOST_NODES,
     NO_RESULT,
     NODE,
@@ -110,10 +109,6 @@ class Forest:
     def union(self, a: int, b: int) -> int:
         """The states of either."""
         return (a or b) if a == b or not a or not b else self._operate(UNION, 0, min(a, b), max(a, b))
-
-    def meet(self, a: int, b: int) -> int:
-        """The states of both."""
-        return (a and b) if a == b or not a or not b else self._operate(MEET, 0, min(a, b), max(a, b))
 
     def prune(self, event: int, a: int) -> int:
         """The states in which the event is refused."""
