@@ -43,7 +43,6 @@ _KINDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = MappingProxyType(
         ("artemis", SHARED): {},
         ("artemis", DURABLE): {},
         ("broker-j", ""): {},
-        ("broker-j", SHARED): {},
         ("activemq", ""): {},
         ("activemq", DURABLE): {},
         ("rabbitmq", ""): {},

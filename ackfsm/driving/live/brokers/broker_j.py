@@ -12,15 +12,13 @@ from typing import Any, Final
 
 from ackfsm.driving.conform import Depth
 from ackfsm.driving.live import java
-from ackfsm.driving.live.brokers.broker import ANSWERS, SHARED, SUBSCRIPTIONS, LiveBroker
+from ackfsm.driving.live.brokers.broker import ANSWERS, LiveBroker
 from ackfsm.terms import HostError
 
 __all__ = ["JARS", "BrokerJ"]
 
 JARS: Final = "org.apache.qpid:apache-qpid-broker-j:10.1.0:tar.gz:bin"
 _HOST: Final = "default/default"
-_TOPIC: Final = "amq.topic"
-"""The exchange to which the queues of subscriptions are bound by their names."""
 _ATTEMPTS: Final = "maximumDeliveryAttempts"
 _WITH: Final = {
     "Authorization": "Basic " + base64.b64encode(b"guest:guest").decode(),
@@ -34,7 +32,6 @@ class BrokerJ(LiveBroker):
     name = "broker-j"
     profile = "qpid"
     dead_letters = "DLQ"
-    KINDS = MappingProxyType({"": {}, SHARED: {}})
     SETTINGS = ("store", _ATTEMPTS)
     LIMIT = (_ATTEMPTS, 0)
     PORTS = ("amqp amqp1",)
@@ -73,14 +70,12 @@ class BrokerJ(LiveBroker):
         return Depth(int(counts["queueDepthMessages"]) - held, held)
 
     def _declare(self, queue: str, kind: str) -> None:
+        del kind
         attributes: dict[str, Any] = {"durable": True}
         if queue != self.dead_letters:
             attributes["alternateBinding"] = {"destination": self.dead_letters}
             attributes |= {name: self.vendor_settings[name] for name in self.vendor_settings if name == _ATTEMPTS}
         self._request("PUT", f"queue/{_HOST}/{queue}", attributes)
-        if kind in SUBSCRIPTIONS:
-            binding = {"destination": queue, "bindingKey": queue}
-            self._request("POST", f"exchange/{_HOST}/{_TOPIC}/bind", binding)
 
     def _serves(self) -> bool:
         """Whether the virtual host is active; one whose files are torn never is, and then the broker is killed."""
@@ -104,8 +99,7 @@ class BrokerJ(LiveBroker):
         if response.status >= http.HTTPStatus.BAD_REQUEST:
             raise HostError(f"{self.name} does not do {method} {path}: {text.decode(errors='replace')[:500]}")
         found = json.loads(text) if text else {}
-        found = found[0] if isinstance(found, list) else found
-        return dict(found) if isinstance(found, Mapping) else {}
+        return dict(found[0] if isinstance(found, list) else found or {})
 
     def _command(self) -> Sequence[str]:
         configuration = self.folder / "broker.json"
