@@ -196,6 +196,21 @@ def test_transactions_commit_and_roll_back(begin: Runs, kind: str) -> None:
     assert ends.count("rolled_back") == 2
 
 
+@pytest.mark.parametrize("kind", ["pika", "amqp"])
+def test_what_a_listener_failed_with_is_acknowledged_by_no_commit_after_a_rollback(begin: Runs, kind: str) -> None:
+    run = begin(kind, TRANSACTED, Consumption.LISTENER)
+    client = run.client("c", "s")
+    run.send(client, "m1")
+    client.call("commit", session="s")
+    run.consume(client, listener=True)
+    assert client.call("listened", session="s", consumer="c", timeout=10) == _handed("m1")
+    client.call("done", session="s", consumer="c", message="m1", failed=True)
+    client.call("rollback", session="s")
+    client.call("commit", session="s")
+    client.kill()
+    until(lambda: run.declare() == 1, "the message is in the queue again", 10)
+
+
 @pytest.mark.parametrize("kind", ["amqp", "pika", "stomp"])
 def test_a_listener_holds_a_message_until_it_is_done(begin: Runs, kind: str) -> None:
     run = begin(kind, consumption=Consumption.LISTENER)
