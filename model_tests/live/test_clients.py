@@ -36,6 +36,7 @@ from ackfsm.terms import AckMode, Consumption, InputError
 from model_tests.support.brokers import Lent
 from model_tests.support.commands import environment
 from model_tests.support.recorder.judged import Judged, events, judged, shape
+from model_tests.support.whole import few
 
 INDIVIDUAL, TRANSACTED = AckMode.INDIVIDUAL_ACKNOWLEDGE, AckMode.SESSION_TRANSACTED
 
@@ -262,7 +263,7 @@ def test_a_client_is_killed(begin: Runs, kind: str) -> None:
     assert run.told("c1", "m0")[0] == "delivered"
 
 
-@pytest.mark.parametrize("kind", LIBRARIES)
+@pytest.mark.parametrize("kind", few([*LIBRARIES], 2))
 def test_the_broker_dies(begin: Runs, broker: RabbitMq, kind: str) -> None:
     run = begin(kind)
     client = run.client("c1", "s", "r")

@@ -317,7 +317,7 @@ def test_one_consumer_is_closed(begin: Begin, library: str) -> None:
     assert closes[0]["consumer"] == next(line["consumer"] for line in events(run.file) if line["event"] == "delivered")
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("library", few([*LIBRARIES], 2, "connects again"))
 def test_a_library_connects_again_by_itself(begin: Begin, library: str) -> None:
     mark = {"redelivery_mark_persisted": False} if BROKERS[library] is BrokerJ else {}
     run = begin(library, "failover", FAILOVER[library], ack_mode=CLIENT, **mark)

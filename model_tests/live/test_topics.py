@@ -18,6 +18,7 @@ from ackfsm.terms import AckMode, Consumption, Destination, Fault, Verdict
 from model_tests.support.brokers import Lent, driven_by
 from model_tests.support.tables import shipped
 from model_tests.support.tools import missing
+from model_tests.support.whole import few
 
 _CLIENT, _RECEIVE = AckMode.CLIENT_ACKNOWLEDGE, Consumption.RECEIVE
 
@@ -29,7 +30,7 @@ def _driver(broker: str, client: str, kind: str) -> Driver:
     return driver
 
 
-@pytest.mark.parametrize("fault", [Fault.CONSUMER_CRASH, Fault.BROKER_KILL])
+@pytest.mark.parametrize("fault", few([Fault.CONSUMER_CRASH, Fault.BROKER_KILL], 1))
 def test_a_durable_subscription_is_led_through_the_tables(
     fault: Fault, lent: Lent[Artemis], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ from model_tests.support.whole import WHOLE
 
 SMALL = 2_000
 SYSTEMS = 4
-EVERY = 24 if WHOLE else 96
+EVERY = 24 if WHOLE else 168
 SHARES = 2
 
 

@@ -16,6 +16,7 @@ from ackfsm.tables import EventRef, Machine, RowKind, Specification
 from ackfsm.terms import Configuration, Fault
 from model_tests.support.checker.projected import Projection, random_run
 from model_tests.support.tables import shipped
+from model_tests.support.whole import few
 
 _FAULTS = frozenset(
     {
@@ -88,7 +89,7 @@ def test_a_prefetch_is_below_its_ghosts_where_a_message_is_handed_over_late() ->
 
 
 @pytest.mark.parametrize("resend_in_doubt", [False, True])
-@pytest.mark.parametrize("profile", ["qpid", "qpid-jms", "rabbitmq"])
+@pytest.mark.parametrize("profile", few(["qpid", "qpid-jms", "rabbitmq"], 1))
 def test_a_prefetch_is_never_above_its_ghosts(profile: str, *, resend_in_doubt: bool) -> None:
     """In random runs of four messages, each with one copy or two, some of which are withdrawn unseen."""
     assert _above(profile, resend_in_doubt=resend_in_doubt) > 1_000, "of 8,000"
