@@ -32,7 +32,7 @@ from ackfsm.tables.lookup import (
     seen_text,
 )
 from ackfsm.tables.lookup._cells import cells_of
-from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault, InputError, Profile, SendMode
+from ackfsm.terms import AckMode, Configuration, DeliveryMode, Fault, InputError, Profile, SendMode, SpecError
 from model_tests.support.places import PROJECT, SPEC
 from model_tests.support.tables import configurations, copy_of_spec, replace, shipped, small_spec
 from model_tests.support.whole import WHOLE, few
@@ -452,6 +452,18 @@ def test_who_was_seen_is_told_of_rows_that_there_are() -> None:
     assert seen
     assert not seen.keys() - rows
     assert {broker.partition(" ")[0] for brokers in seen.values() for broker in brokers} == {*BROKERS}
+
+
+@pytest.mark.parametrize(
+    "damaged", [b"ack_call,absent\n", b"\xff\n", b"\n", b"a,b,c,d,e,f\n"], ids=["columns", "no UTF-8", "empty", "six"]
+)
+def test_a_damaged_file_of_who_was_seen_is_refused(damaged: bytes, tmp_path: Path) -> None:
+    spec = copy_of_spec(tmp_path)
+    (spec / SEEN).write_bytes(damaged)
+    with pytest.raises(
+        SpecError, match=r"seen\.csv: its rows are not machine, state, .*; take the file of the package"
+    ):
+        Lookup(load(spec), spec).find("ack_call.with_listener.listener_exception")
 
 
 def test_a_row_says_who_was_seen_to_perform_it_and_the_other_rows_of_its_cell_do_not(tmp_path: Path) -> None:

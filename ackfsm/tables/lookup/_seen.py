@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ackfsm.tables import ALWAYS, Machine, Row, shipped_tables
+from ackfsm.terms import SpecError
 
 __all__ = ["SEEN", "RowKey", "read_seen", "row_keys", "seen_text"]
 
@@ -17,6 +18,7 @@ SEEN: Final = "seen.csv"
 
 _HEADS: Final = ("machine", "state", "event", "condition", "seen")
 _NEXT: Final = "; "
+_REMEDY: Final = "take the file of the package, or remove it: then no row says who performed it"
 
 
 class RowKey(NamedTuple):
@@ -49,15 +51,20 @@ def row_keys(machine: Machine) -> Iterator[RowKey]:
 def read_seen(directory: Path | None = None) -> Mapping[RowKey, tuple[str, ...]]:
     """Return for each row the brokers, with their versions, that performed it while they were watched.
 
-    ``directory`` has the tables if not the package's; without the file there is none.
+    ``directory`` has the tables if not the package's; without the file there is none.  Raises :class:`SpecError` for
+    a file that cannot be read, or is none of these.
     """
     file = (shipped_tables() if directory is None else directory) / SEEN
     if not file.is_file():
         return MappingProxyType({})
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = csv.reader(lines)
-        next(rows)
-        return MappingProxyType({RowKey(*key): tuple(brokers.split(_NEXT)) for *key, brokers in rows})
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows = csv.reader(lines)
+            found = {RowKey(*key): tuple(brokers.split(_NEXT)) for *key, brokers in rows}
+    except (OSError, ValueError, TypeError, csv.Error) as error:
+        raise SpecError(f"{file}: its rows are not {', '.join(_HEADS)} ({error}); {_REMEDY}") from None
+    found.pop(RowKey(*_HEADS[:-1]), None)
+    return MappingProxyType(found)
 
 
 def seen_text(seen: Iterable[tuple[RowKey, Iterable[str]]]) -> str:
