@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from ackfsm.history.arrays import Codes, Ints
 from ackfsm.history.check import codes
 from ackfsm.history.format import EVENTS, VOCABULARY, Event
+from ackfsm.history.joins import number_pairs
 from ackfsm.terms import Fault
 
 ABSENT = -1
@@ -81,6 +82,13 @@ class Events:
         """The rows of these events, ascending."""
         wanted = np.array([*(event in events for event in EVENTS), False])  # the last is what ABSENT finds
         return np.flatnonzero(wanted[self.event])
+
+    def receivers(self, rows: Ints) -> Ints:
+        """For each of ``rows`` a number of its session and consumer: an order is owed to each consumer alone."""
+        session, consumer = self.session[rows].astype(np.int64), self.consumer[rows]
+        if (consumer == ABSENT).all():
+            return session
+        return number_pairs(session, consumer)
 
     def closes_of_sessions(self) -> Ints:
         """The rows of ``close`` that close a session, and not one of its consumers, which names it, or its queue."""

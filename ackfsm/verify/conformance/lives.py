@@ -19,7 +19,7 @@ from ackfsm.history.arrays import Ints, Mask, mixed
 from ackfsm.history.columns import ABSENT
 from ackfsm.history.format import Event
 from ackfsm.history.index import Index
-from ackfsm.history.joins import NEVER, NONE
+from ackfsm.history.joins import NEVER, NONE, distinct_pairs
 from ackfsm.tables import Certainty, Side
 from ackfsm.verify.conformance.around import Lifetimes, around
 from ackfsm.verify.conformance.life import Heard, Life
@@ -36,6 +36,8 @@ class Facts(IntFlag):
     """Its queue was seen drained after its last send."""
     NOT_PROCESSED = 2
     """It was handed to somebody who never says what is processed, or of whom another one says it."""
+    OF_SEVERAL_QUEUES = 4
+    """It was handed over from several queues, each of which has a copy of its own."""
     SENT = 8
     SENT_IN_TRANSACTION = 16
     HANDED_OVER = 32
@@ -275,7 +277,16 @@ def _facts(events: Index, tokens: Tokens, silent: Collection[int], signs: Signs)
     for bit, its in found.items():
         facts[tokens.message[its]] |= int(bit)
     facts[events.quiescence.judged] |= int(Facts.AT_REST)
+    facts[_of_several_queues(events)] |= int(Facts.OF_SEVERAL_QUEUES)
     return facts
+
+
+def _of_several_queues(events: Index) -> Ints:
+    """The messages that lines hand over from more than one queue: a fan-out, or a dead letter that is consumed too."""
+    rows = events.deliveries[events.queue[events.deliveries] != ABSENT]
+    message, _, _ = distinct_pairs(events.message[rows], events.queue[rows])
+    found: Ints = np.flatnonzero(np.bincount(message, minlength=events.count_of("message")) > 1)
+    return found
 
 
 def _sent_how(events: Index, first: Ints, second: Ints) -> Ints:

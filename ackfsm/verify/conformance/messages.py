@@ -23,6 +23,7 @@ from ackfsm.tables.names import Condition
 from ackfsm.terms import (
     Configuration,
     DeliveryMode,
+    Destination,
 )
 from ackfsm.verify.conformance.life import Contradiction, Heard, Life, contradiction
 from ackfsm.verify.conformance.lives import Facts, Lived, Lives, Recorded
@@ -197,6 +198,15 @@ def names_of_each(life: Life) -> tuple[Counter[str], ...]:
     )
 
 
+_OF_SEVERAL_QUEUES: Final = (
+    "a message was handed over from several queues, each of which has a copy of its own; "
+    "write an id for each copy, such as id@queue"
+)
+_OF_SEVERAL_SUBSCRIPTIONS: Final = (
+    "a message of a topic was handed to several consumers, whose subscriptions may each have a copy of their own; "
+    "write an id for each copy, such as id@subscription"
+)
+
 _MOST_KEPT: Final = 20_000
 """States that are kept from one history to the next."""
 _ALONE: Final = MappingProxyType({Fact.SENT_PLAINLY: Side.PRODUCER, Fact.CONSUMED_PLAINLY: Side.CONSUMER})
@@ -282,9 +292,22 @@ class Judge:
             stop = self.stop(lived)
         except TooManyStatesError as error:
             return Decision(None, str(error))
-        if stop is not None and self._may_be_committed(lived):
-            return Decision(None, _TOLD_ROLLED_BACK)
-        return Decision(stop)
+        why = None if stop is None else self._may_be_right(lived)
+        return Decision(stop) if why is None else Decision(None, why)
+
+    def _may_be_right(self, lived: Lived) -> str | None:
+        """Why ``lived``, which is no run of the model, need not be wrong, a clause; ``None`` if it has to be."""
+        topic = self.configuration_of(lived).destination is not Destination.QUEUE
+        handed = {each.sign.consumer for each in lived.life.heard if self._is_delivery(each.sign.name)}
+        reasons = {
+            _TOLD_ROLLED_BACK: self._may_be_committed(lived),
+            _OF_SEVERAL_QUEUES: Facts.OF_SEVERAL_QUEUES in lived.facts,
+            _OF_SEVERAL_SUBSCRIPTIONS: topic and len(handed) > 1,
+        }
+        return next((why for why, holds in reasons.items() if holds), None)
+
+    def _is_delivery(self, name: str) -> bool:
+        return self._recording.signs[name].line == Event.DELIVERED
 
     def stop(self, lived: Lived) -> Contradiction | None:
         """Where ``lived`` stops to be a run of the model; ``None`` if it is one.

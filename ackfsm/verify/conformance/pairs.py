@@ -130,7 +130,7 @@ class _Pairing:
         self._usable = np.bincount(events.message[events.places(Event.SEND)], minlength=count) == 1
         self._usable &= conformance.held
         acting = np.concatenate([events.sends, events.deliveries])
-        mixed = events.message[acting[np.isin(events.process[acting], _with_mixed_sessions(events, acting))]]
+        mixed = events.message[acting[np.isin(events.process[acting], _with_several(events, acting))]]
         for messages in (conformance.contradicted(), doubted, *conformance.undecided().values(), mixed):
             self._usable[messages] = False
         self._kind, last = events.kind_of, events.last_send
@@ -325,17 +325,29 @@ def _alike(facts: Ints, first: Ints, second: Ints, fact: Facts, how: Facts) -> M
     return np.asarray(~both | ((facts[first] ^ facts[second]) & int(how) == 0))
 
 
-def _with_mixed_sessions(events: Index, rows: Ints) -> Ints:
-    """The processes that began to act in one session before they had done with another; one consumer is one session."""
-    session = number_pairs(events.process[rows], events.session[rows])
-    begin, end = np.full(len(rows), len(events)), np.full(len(rows), NONE)
-    process = np.full(len(rows), NONE)
-    np.minimum.at(begin, session, rows)
-    np.maximum.at(end, session, rows)
-    process[session] = events.process[rows]
-    order = np.lexsort((begin, process))
-    order = order[process[order] != NONE]
-    key = process[order] * np.int64(len(events) + 1)
-    overlaps = np.maximum.accumulate(key + end[order])[:-1] > (key + begin[order])[1:]
-    overlaps &= process[order][1:] == process[order][:-1]
-    return np.unique(process[order][1:][overlaps])
+def _with_several(events: Index, acting: Ints) -> Ints:
+    """The processes that act in several sessions at once, or with several consumers of one; the network has one."""
+    process, handed = events.process[acting].astype(np.int64), events.deliveries
+    mixed = _overlapping(process, number_pairs(process, events.session[acting]), acting, acting)
+    session = number_pairs(events.process[handed], events.session[handed])
+    receiver = number_pairs(session, events.consumer[handed])
+    ends = np.minimum(ends_of(events), len(events))
+    shared = handed[np.isin(session, _overlapping(session, receiver, handed, ends))]
+    return np.union1d(mixed, events.process[shared])
+
+
+def _overlapping(within: Ints, whose: Ints, begin: Ints, end: Ints) -> Ints:
+    """The entries of ``within`` in which somebody began before another one, who began earlier, had ended.
+
+    Each place of the arguments is an act of ``whose``, from row ``begin`` to row ``end``.
+    """
+    width = np.int64(max(begin.max(initial=0), end.max(initial=0)) + 1)
+    first, last, where = (np.full(whose.max(initial=NONE) + 1, value) for value in (width, NONE, NONE))
+    np.minimum.at(first, whose, begin)
+    np.maximum.at(last, whose, end)
+    where[whose] = within
+    order = np.lexsort((first, where))
+    key = where[order] * width
+    overlaps = np.maximum.accumulate(key + last[order])[:-1] > (key + first[order])[1:]
+    overlaps &= where[order][1:] == where[order][:-1]
+    return np.unique(where[order][1:][overlaps])

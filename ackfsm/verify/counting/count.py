@@ -69,8 +69,8 @@ class Halved:
 def reordered(events: Index, *, in_one_session: bool = False) -> Ints:
     """The messages that came after a later-sent one, neither a repetition.
 
-    Of messages that were never resent and whose first delivery is unflagged: those that were first delivered in a
-    session after a later-sent one of the same producer, queue, delivery mode and priority; with ``in_one_session``
+    Of messages that were never resent and whose first delivery is unflagged: those that were first delivered to a
+    consumer after a later-sent one of the same producer, queue, delivery mode and priority; with ``in_one_session``
     those of which one was sent in the same session, which alone has an order.
     """
     sent, delivered = events.first_send, events.first_delivery
@@ -79,7 +79,7 @@ def reordered(events: Index, *, in_one_session: bool = False) -> Ints:
     message = np.flatnonzero(eligible)
     message = message[np.argsort(delivered[message], kind="stable")]
     send, delivery = sent[message], delivered[message]
-    lane = number_pairs(number_pairs(events.session[delivery], events.process[send]), events.kind_of[message])
+    lane = number_pairs(number_pairs(events.receivers(delivery), events.process[send]), events.kind_of[message])
     if in_one_session:
         lane = number_pairs(lane, events.session[send])
     order = np.argsort(lane, kind="stable")
@@ -122,7 +122,7 @@ def prefetch_overruns(events: Index, prefetch: Prefetch, messages: Mask) -> Ints
     counted = era == _eras(events, sent[events.message[delivered]], prefetch)
     counted &= messages[events.message[delivered]]
     place = delivered[counted]
-    lane = number_pairs(number_pairs(events.session[place], events.queue[place]), events.consumer[place])
+    lane = number_pairs(events.receivers(place), events.queue[place])
     lane = number_pairs(lane, era[counted])
     return np.unique(events.message[place[opened(lane, place, ends_of(events)[counted]) >= prefetch.bound]])
 

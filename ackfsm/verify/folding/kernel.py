@@ -383,9 +383,9 @@ def lane_of(table: Any, key: Any) -> Any:
 
 
 @compiled
-def lane_key(session: Any, process: Any, queue: Any, mode: Any) -> Any:
+def lane_key(receiver: Any, process: Any, queue: Any, mode: Any) -> Any:
     """A number for a lane: who is delivered, who sent, where, how."""
-    key = mix(np.uint64(session + 1) << np.uint64(32) | np.uint64(process + 1))
+    key = mix(np.uint64(receiver + 1) << np.uint64(32) | np.uint64(process + 1))
     return mix(key ^ (np.uint64(queue + 1) << np.uint64(8) | np.uint64(mode + 1))) | np.uint64(1)
 
 
@@ -393,7 +393,7 @@ def lane_key(session: Any, process: Any, queue: Any, mode: Any) -> Any:
 def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its messages
     event: Any,
     process: Any,
-    session: Any,
+    receiver: Any,
     queue: Any,
     message: Any,
     mode: Any,
@@ -405,7 +405,8 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
 ) -> None:
     """Take overtaken messages, and messages that show an overtaking, out of the ``plain`` ones.
 
-    ``table`` is an empty one with room for all messages.
+    ``receiver`` has for each row a number of its session and consumer; ``table`` is an empty one with room for all
+    messages.
     """
     best = np.full(len(table), -1, np.int64)  # the latest send in the lane of what was delivered, of all messages
     best_plain = np.full(len(table), -1, np.int64)
@@ -417,7 +418,7 @@ def mark_order(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its m
         sent = where[m, 0]
         if where[m, 1] != row or sent < 0 or redelivered[row] != 0 or odd[m] == _RESENT:
             continue
-        lane = lane_of(table, lane_key(session[row], process[sent], queue[sent], mode[sent]))
+        lane = lane_of(table, lane_key(receiver[row], process[sent], queue[sent], mode[sent]))
         if best_plain[lane] > sent:
             plain[holder[lane]] = 0
         if best[lane] > sent:
@@ -535,7 +536,7 @@ def interleave(  # noqa: PLR0913, PLR0917 - the messages of a chunk, and further
 @compiled
 def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its messages
     process: Any,
-    session: Any,
+    receiver: Any,
     queue: Any,
     mode: Any,
     where: Any,
@@ -553,8 +554,8 @@ def mark_bounds(  # noqa: PLR0913, PLR0917 - the columns of a chunk, and of its 
         if not plain[m]:
             continue
         sent, row = where[m, 0], where[m, 1]
-        key = lane_key(session[row], process[sent], queue[sent], mode[sent])
-        key = mix(key ^ mix(np.uint64(session[sent] + 1) << np.uint64(32) | np.uint64(process[row] + 1)))
+        key = lane_key(receiver[row], process[sent], queue[sent], mode[sent])
+        key = mix(key ^ mix(np.uint64(receiver[sent] + 1) << np.uint64(32) | np.uint64(process[row] + 1)))
         lane = lane_of(table, mix(key ^ mix(seen[m] ^ np.uint64(queue[row] + 1))) | np.uint64(1))
         if first[lane] < 0 or row < where[first[lane], 1]:
             first[lane] = m

@@ -564,7 +564,7 @@ class _Fold:
         all came, and nothing of these transactions is in doubt.
         """
         events = self._events
-        columns = (events.process, events.session, events.queue)
+        columns = (events.process, events.receivers(np.arange(len(events))), events.queue)
         more = (events.message, events.delivery_mode, events.redelivered)
         size = kernel.room_for(len(plain))
         kernel.mark_order(events.event, *columns, *more, odd, where, plain, np.zeros(size, np.uint64))
