@@ -22,6 +22,7 @@ from ackfsm.history.format import (
     NAMED_MESSAGE_SCOPES,
     NEEDS,
     NOT_NEGATIVE,
+    RANGED,
     TELLERS,
     VOCABULARY,
     Call,
@@ -98,8 +99,8 @@ def _rules(events: pa.RecordBatch) -> Iterator[Rule]:
         yield Rule(needed & _absent(events, field), f"{{event}} needs `{field}`")
     named = _is_one_of(scope, "scope", NAMED_MESSAGE_SCOPES)
     yield Rule(named & _absent(events, "message"), "the scope {scope} needs `message`")
-    whole = _is_one_of(scope, "scope", (AckScope.SESSION,)) & _is_one_of(event, "event", (Event.CONFIRMED,))
-    yield Rule(whole, "confirmed has the scope message or up_to")
+    whole = _is_one_of(scope, "scope", (AckScope.SESSION,)) & _is_one_of(event, "event", RANGED)
+    yield Rule(whole, "{event} has the scope message or up_to")
     waiting, depth = (_is_one_of(event, "event", (each,)) for each in (Event.WAITING, Event.DEPTH))
     if waiting.any():
         called = np.asarray(pc.is_in(events["error"], value_set=pa.array([*Call], pa.string())))

@@ -148,6 +148,9 @@ NEEDS: Mapping[str, tuple[Event, ...]] = MappingProxyType(
 )
 """Which events need a field, beside those that every event needs (:data:`ALWAYS`)."""
 
+RANGED = (Event.CONFIRMED, Event.REJECTED)
+"""The outcomes that one line may tell of several sends."""
+
 BROKER = "broker"
 """The process of the broker; what it sends it had when the history began."""
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow.compute as pc
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT, Events, event_code
-from ackfsm.history.format import BROKER, VOCABULARY, Event
+from ackfsm.history.format import BROKER, RANGED, VOCABULARY, Event
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, at, first_covering, last_before
 from ackfsm.terms import AckScope
@@ -30,13 +31,15 @@ class _Added:
 
 
 def spelled_out(events: Events, up_to: Mask) -> Index:
-    """``events`` with a line for each message that a range confirms or gives back, and for each call timed out.
+    """``events`` with a line for each message that a range answers for or gives back, and for each call timed out.
 
     ``up_to`` says of which messages a ``failed`` without a scope gives back what its session had before as well.  What
     a broker tells to have had when its history began is left out where another line sends it.
     """
     index = Index.of(_told_once(events))
-    for spelled in (_ranges, _timeouts, functools.partial(_given_back, up_to=up_to)):
+    each: list[Callable[[Index], _Added]] = [functools.partial(_ranges, outcome=outcome) for outcome in RANGED]
+    each += [_timeouts, functools.partial(_given_back, up_to=up_to)]
+    for spelled in each:
         added = spelled(index)
         if len(added.after):
             index = Index.of(_with(index, added))
@@ -67,15 +70,15 @@ def _with(events: Events, added: _Added) -> Events:
     return made
 
 
-def _ranges(events: Index) -> _Added:
-    """Each open send up to the one that a range names, in the session of that one, in the order of sending.
+def _ranges(events: Index, outcome: Event) -> _Added:
+    """Each open send up to the one that a range of this ``outcome`` names, in the session of that one, in their order.
 
     A send is open until an outcome of its message, the close of its session or the crash that leaves it without.
     """
-    confirmed = events.places(Event.CONFIRMED)
-    ranges = confirmed[events.scope[confirmed] == VOCABULARY["scope"].index(AckScope.UP_TO)]
+    told = events.places(outcome)
+    ranges = told[events.scope[told] == VOCABULARY["scope"].index(AckScope.UP_TO)]
     if not len(ranges):
-        return _Added(ranges, ranges, ranges, Event.CONFIRMED)
+        return _Added(ranges, ranges, ranges, outcome)
     sends = events.plain_sends
     place, session = sends.place, events.session[sends.place]
     last = last_before(events.message[ranges], ranges, events.message[place], place)
@@ -83,7 +86,7 @@ def _ranges(events: Index) -> _Added:
     cover = at(ranges, first_covering(session, place, session[last], place[last] + 1), NONE)
     covered = (cover != NONE) & (events.message[cover] != events.message[place]) & (sends.end > cover)
     pairs = np.unique(np.stack([cover[covered], events.message[place[covered]]]), axis=1)
-    return _Added(pairs[0], pairs[0], pairs[1], Event.CONFIRMED)
+    return _Added(pairs[0], pairs[0], pairs[1], outcome)
 
 
 def _given_back(events: Index, up_to: Mask) -> _Added:

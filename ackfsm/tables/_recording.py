@@ -87,7 +87,7 @@ class Fact(StrEnum):
     IN_HAND = "in_hand"
     """Its session was handed another message before it was done with this one."""
     ACKNOWLEDGED_FIRST = "acknowledged_first"
-    """Its application acknowledged it before it failed with it."""
+    """Its application acknowledged it without being done with it, or failed with it, too."""
     BY_LIBRARY = "by_library"
     """No call of the application acknowledges, in the configuration of the history."""
     NEVER_TOLD = "never_told"

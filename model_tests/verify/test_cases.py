@@ -18,7 +18,7 @@ from model_tests.support.data import read_data
 from model_tests.support.places import DATA
 
 CASES = DATA / "cases"
-KINDS = ("minimal", "public", "live")
+KINDS = ("minimal", "public", "tickets", "live")
 NOT_YET: dict[str, str] = read_data("cases/not_yet.yaml") or {}
 
 

@@ -321,7 +321,7 @@ class Lines:
 
         That is uncertain of a message which the call does not name and which the session may not have any more: it went
         elsewhere before, its application failed with it or refused it, or its connection may have broken.  A call of a
-        session that was found broken is in vain, whatever it names.
+        session that was closed, or found broken, is in vain, whatever it names.
         """
         found, events = self._covered(code, self.deliveries, rows), self.events
         covered = rows != NEVER
@@ -330,9 +330,7 @@ class Lines:
         stale |= self._interruptions.between(found.process, events.t[deliveries], events.t[calls])
         stale &= events.message[found.row] != found.message
         certainty = np.where(stale, int(Certainty.IF_POSSIBLE), found.certainty)
-        breaks = events.places(Event.CLOSE)
-        breaks = breaks[self.broken[breaks]]
-        gone = events.until(deliveries, session=breaks) < calls
+        gone = events.until(deliveries, session=events.closes_of_sessions()) < calls
         certainty[gone] = int(Certainty.PERHAPS)
         return dataclasses.replace(found, certainty=certainty.astype(np.int64))
 

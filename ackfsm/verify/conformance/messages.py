@@ -458,17 +458,27 @@ class Judge:
         return frozenset(fact for fact, holds in told.items() if holds)
 
     def _acknowledged_first(self, lived: Lived) -> bool:
-        """Whether a consumer acknowledged a message and only then failed with it."""
-        called = set[int]()
+        """Whether a consumer acknowledged a message that it was not done with, or failed with it before or after.
+
+        What was processed more often than it was handed over says nothing of that.
+        """
+        called, done, failed = set[int](), set[int](), set[int]()
+        first, left = False, 0
         for heard in lived.life.heard:
-            row = self._recording.signs[heard.sign.name]
-            if row.line == Event.DELIVERED:
-                called.discard(heard.sign.consumer)
-            elif row.line == Event.FAILED and heard.sign.consumer in called:
-                return True
-            elif row.line == Event.ACKNOWLEDGE:
-                called.add(heard.sign.consumer)
-        return False
+            line, consumer = self._recording.signs[heard.sign.name].line, heard.sign.consumer
+            if line == Event.DELIVERED:
+                left += 1
+                for each in (called, done, failed):
+                    each.discard(consumer)
+            elif line == Event.PROCESSED:
+                left -= 1
+                done.add(consumer)
+            elif line == Event.FAILED:
+                failed.add(consumer)
+            elif line == Event.ACKNOWLEDGE:
+                called.add(consumer)
+            first |= consumer in called and (consumer in failed or consumer not in done)
+        return first and left >= 0
 
     def _in_transactions(self, facts: Facts) -> bool:
         return self._transacted or bool(facts & (Facts.SENT_IN_TRANSACTION | Facts.CONSUMED_IN_TRANSACTION))

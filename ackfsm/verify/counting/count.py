@@ -210,10 +210,11 @@ def halved_transactions(events: Index, rest: Quiescence) -> Halved:
     return Halved(columns[0], columns[1], columns[2])
 
 
-def count_regressions(events: Index) -> Ints:
+def count_regressions(events: Index, *, uncounted: bool = False) -> Ints:
     """The messages whose delivery count fell, or disagrees with the flag (above 1 but clear, or the reverse).
 
-    Each copy has a count of its own, so that of a message that was sent again the count may fall.
+    Each copy has a count of its own, so that of a message that was sent again the count may fall.  With ``uncounted``
+    what an application gives back is flagged and not counted.
     """
     counted = events.places(Event.DELIVERED)
     counted = counted[events.delivery_count[counted] != ABSENT]
@@ -222,6 +223,9 @@ def count_regressions(events: Index) -> Ints:
     fell = (message[1:] == message[:-1]) & (count[1:] < count[:-1])
     fell &= events.first(Event.RESEND)[message[1:]] == NONE
     disagrees = (count > 1) != (events.redelivered[by_message] == 1)
+    if uncounted:
+        given_back = events.first(Event.FAILED, Event.LEASE_EXPIRED)[message]
+        disagrees &= (count > 1) | (given_back == NONE) | (given_back > by_message)
     return np.unique(np.concatenate([message[1:][fell], message[disagrees]]).astype(np.int64))
 
 

@@ -165,13 +165,19 @@ def _over_prefetch(this: Counted, configuration: Configuration) -> Ints:
     return _NOTHING if prefetch is None else prefetch_overruns(this.events, prefetch, this.share.messages)
 
 
+def _with_odd_counts(this: Counted) -> Ints:
+    its = this.configuration
+    uncounted = its is not None and not (its.release_counts or its.requeue_clears_mark)
+    return count_regressions(this.events, uncounted=uncounted)
+
+
 _COUNTS: Final[Mapping[Anomaly, Callable[[Counted], Count]]] = MappingProxyType(
     {
         Anomaly.TORN_TRANSACTION: Counted.torn,
         Anomaly.REORDER: lambda this: Count(this.share.of(reordered(this.events))),
         Anomaly.WINDOW_OVERRUN: lambda this: this.bounded(_overrun),
         Anomaly.PREFETCH_OVERRUN: lambda this: this.bounded(_over_prefetch),
-        Anomaly.COUNT_REGRESSION: lambda this: Count(this.share.of(count_regressions(this.events))),
+        Anomaly.COUNT_REGRESSION: lambda this: Count(this.share.of(_with_odd_counts(this))),
         Anomaly.OVER_DELIVERED: lambda this: this.bounded(
             lambda _, its: this.share.of(over_delivered(this.events, its.max_delivery_attempts))
         ),

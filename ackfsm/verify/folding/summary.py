@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from ackfsm.history.arrays import Ints, Mask, mixed
 from ackfsm.history.clocks import Clocks, Demands, by_clocks, demands_of
 from ackfsm.history.columns import ABSENT, Encoded, Events, assemble, by_time, event_code
-from ackfsm.history.format import ACKNOWLEDGE_TIMEOUT, TELLERS, VOCABULARY, Event
+from ackfsm.history.format import ACKNOWLEDGE_TIMEOUT, RANGED, TELLERS, VOCABULARY, Event
 from ackfsm.history.gathered import Remark
 from ackfsm.history.index import Index
 from ackfsm.history.joins import NEVER, NONE, distinct_pairs
@@ -280,8 +280,8 @@ def of_unnamed(events: Events) -> Mapping[str, Mask]:
     is of the last call in its session, or of its process.
     """
     found = {column: np.zeros(events.count_of(column), bool) for column in _BY_PROCESS}
-    confirmed, sends, faults = (events.places(*kinds) for kinds in ((Event.CONFIRMED,), SENDS, (Event.FAULT,)))
-    ranges = confirmed[events.scope[confirmed] == VOCABULARY["scope"].index(AckScope.UP_TO)]
+    told, sends, faults = (events.places(*kinds) for kinds in (RANGED, SENDS, (Event.FAULT,)))
+    ranges = told[events.scope[told] == VOCABULARY["scope"].index(AckScope.UP_TO)]
     if len(ranges):
         found["session"][events.session[sends[np.isin(events.message[sends], events.message[ranges])]]] = True
     timed_out = faults[events.fault[faults] == VOCABULARY["fault"].index(ACKNOWLEDGE_TIMEOUT)]
