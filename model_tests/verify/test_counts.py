@@ -33,6 +33,14 @@ CASES: dict[str, tuple[Anomaly, str, set[str] | None]] = {
         """,
         set(),
     ),
+    "taken from another consumer of the session": (
+        Anomaly.REORDER,
+        """
+        p send m1; p send m2
+        c delivered m2 clear session=s consumer=c2; c delivered m1 clear session=s consumer=c1
+        """,
+        set(),
+    ),
     "overtaken by another producer's": (
         Anomaly.REORDER,
         """

@@ -10,6 +10,7 @@ import pytest
 
 from ackfsm import verify
 from ackfsm.verify.folding import chunks
+from model_tests.support.places import DATA
 from model_tests.support.tables import shipped
 from model_tests.support.verify.comparable import comparable
 from model_tests.support.verify.notation import events_of, write
@@ -42,11 +43,25 @@ CASES = {
 }
 
 
+STORIES = sorted((DATA / "cases").glob("*/*.jsonl"))
+
+
 @pytest.mark.parametrize(("text", "settings"), CASES.values(), ids=CASES)
 def test_a_case_in_chunks_has_the_findings_of_the_whole(
     text: str, settings: Mapping[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, configuration = write(events_of(text), tmp_path / "h.jsonl"), SPEC.configure(None, settings)
+    _compare(write(events_of(text), tmp_path / "h.jsonl"), settings, monkeypatch)
+
+
+@pytest.mark.parametrize("path", few(STORIES, 20, "stories"), ids=lambda path: path.stem)
+def test_a_story_in_chunks_has_the_findings_of_the_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header = verify.read_header(path)
+    assert header is not None
+    _compare(path, header.config or {}, monkeypatch)
+
+
+def _compare(file: Path, settings: Mapping[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    configuration = SPEC.configure(None, settings)
     monkeypatch.setattr(chunks, "LINES_AT_ONCE", 300)
     folded = verify.examine_path(file, SPEC, lambda _: configuration, folded_from=0, workers=1)
     assert comparable(folded) == comparable(verify.examine(verify.read(file), SPEC, configuration))

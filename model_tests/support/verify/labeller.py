@@ -306,7 +306,9 @@ class _Log:
             delivered, sent = self.delivered(m)[:1], self.sends(m)[:1]
             if delivered and sent and not self.of(m, "resend") and not self.log[delivered[0]]["redelivered"]:
                 send = self.log[sent[0]]
-                lane = (_session(self.log[delivered[0]]), send["process"], self.queue(m), send.get("delivery_mode"))
+                taken = self.log[delivered[0]]
+                consumer = _session(taken), taken.get("consumer")
+                lane = (*consumer, send["process"], self.queue(m), send.get("delivery_mode"))
                 lanes[lane].append((sent[0], delivered[0], m))
         over: Ids = set()
         for lane_of in lanes.values():
