@@ -9,23 +9,29 @@ Two brokers at a time; what cannot be had is named in the page.  The pages are m
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import json
 import multiprocessing
 import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import ackfsm
 from ackfsm import tables
-from ackfsm.driving.conform import Limits
-from ackfsm.driving.live.brokers import DURABLE, SHARED
+from ackfsm.driving.conform import Limits, Report
+from ackfsm.driving.conform.engine import EngineAdapter
+from ackfsm.driving.live.brokers import BROKERS, DURABLE, SHARED
 from ackfsm.driving.live.campaign import LiveReport, live
 from ackfsm.driving.live.clients.drivers import drivers
+from ackfsm.driving.live.coverage import Covered
+from ackfsm.driving.live.driven import OWN_ENGINE, engine_driven
 from ackfsm.driving.live.led import undone
 from ackfsm.history.format import Outcome
 from ackfsm.tables.lookup import SEEN, RowKey, row_keys, seen_text
@@ -48,6 +54,7 @@ _KINDS: Final[Mapping[tuple[str, str], Mapping[str, str]]] = MappingProxyType(
         ("rabbitmq", ""): {},
         ("rabbitmq", "quorum"): _LIMITED,
         ("rabbitmq", SHARED): {},
+        (OWN_ENGINE, ""): {},
     }
 )
 """Each broker with its kinds of queues, and what it is started with; those first that take long."""
@@ -105,7 +112,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _performers(results: Results) -> Iterator[tuple[RowKey, list[str]]]:
     """Yield the rows of today's tables that brokers performed for certain, with these brokers."""
     performed = defaultdict[str, set[str]](set)
-    for result in results:
+    for result in (each for each in results if each["broker"] != OWN_ENGINE):  # it runs by these rows
         for rows in result["rows"].values():
             for row, modes in rows.items():
                 if any(certain for certain, _ in modes.values()):
@@ -124,10 +131,37 @@ def _driven(name: str, kind: str, settings: Mapping[str, str], runs: int, second
     folder = Path(tempfile.mkdtemp(prefix=f"live-{name}-"))
     limits = Limits(runs=runs, wait=0.3, seconds=seconds)
     try:
-        report = live(name, folder=folder, settings=settings, kind=kind, limits=limits, progress=progress)
+        if name == OWN_ENGINE:
+            report = _own_engine(folder, limits, progress)
+        else:
+            report = live(name, folder=folder, settings=settings, kind=kind, limits=limits, progress=progress)
     except AckfsmError as error:
         return {"broker": name, "kind": kind, "lacks": str(error), "clients": [], "rows": {}}
     return {**result_of(report), "kind": kind, "settings": settings, "seconds": round(time.monotonic() - begun)}
+
+
+def _own_engine(folder: Path, limits: Limits, progress: Callable[[str, int, int], None]) -> LiveReport:
+    """The embedded broker, in every mode that JMS has; all faults strike it in this process."""
+    claims, reports, covered = EngineAdapter().claims(), list[Report](), list[Covered]()
+    cells = [*itertools.product(claims.ack_modes, claims.consumptions)]
+    for number, (mode, consumption) in enumerate(cells):
+        what = f"{mode} {consumption}"
+        tell = functools.partial(_told, progress, what, number, len(cells))
+        driven = engine_driven(claims.profile, mode, consumption, folder / what)
+        reports.append(driven.report(None, limits, tell))
+        covered.append(driven.covered())
+    return LiveReport(
+        broker=OWN_ENGINE,
+        version=ackfsm.__version__,
+        reports=tuple(reports),
+        covered=tuple(covered),
+        lacking={},
+        folder=folder,
+    )
+
+
+def _told(progress: Callable[[str, int, int], None], what: str, done: int, of: int, cell: str) -> None:
+    progress(f"{what} {cell}", done, of)
 
 
 def result_of(report: LiveReport) -> dict[str, Any]:
@@ -226,7 +260,9 @@ def _not_driven(results: Results) -> Iterator[str]:
         for name, kind in _KINDS
         if (
             clients := [
-                each.client for each in drivers(name) if each.has(kind) and (name, kind, each.client) not in seen
+                each.client
+                for each in (drivers(name) if name in BROKERS else ())
+                if each.has(kind) and (name, kind, each.client) not in seen
             ]
         )
     }

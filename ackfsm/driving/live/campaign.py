@@ -14,32 +14,24 @@ from typing import Any, Final
 
 from ackfsm.driving.conform import (
     BROKER_FAULTS,
-    NO_FAULT,
     Claims,
-    Judgement,
     Limits,
-    Mode,
     Operation,
-    Program,
     Report,
     Status,
-    conform,
 )
 from ackfsm.driving.live.adapter import LiveAdapter
 from ackfsm.driving.live.brokers import BROKERS, RUNNING, Address, Broker
 from ackfsm.driving.live.clients.drivers import Driver, drivers
 from ackfsm.driving.live.coverage import Covered
+from ackfsm.driving.live.driven import Driven
 from ackfsm.driving.live.faults import disk, power
-from ackfsm.driving.live.led import led, undone
+from ackfsm.driving.live.led import undone
 from ackfsm.driving.live.load import Load, Loaded
 from ackfsm.driving.live.nemeses import FAULTS, NEMESES
-from ackfsm.driving.live.tour import STAGES, tour
-from ackfsm.history.read import read
-from ackfsm.support.files import write_file
 from ackfsm.terms import AckMode, Consumption, DeliveryMode, Fault, InputError, Verdict
 from ackfsm.text import in_words, meant, quoted
-from ackfsm.verify import Kept
-from ackfsm.verify.findings.performed import Performed, TableRow, rows_performed
+from ackfsm.verify.findings.performed import TableRow
 
 __all__ = ["LiveReport", "claims_of", "live"]
 
@@ -255,33 +247,26 @@ def _told(progress: Progress, what: str, done: int, of: int, cell: str) -> None:
     progress(f"{what} {cell}", done, of)
 
 
-class _Driven:
+class _Driven(Driven):
     """A client in one mode with a broker that runs."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - what is driven
         self, broker: Broker, driver: Driver, claims: Claims, place: Path, kind: str, performed: set[TableRow]
     ) -> None:
-        """To the rows of the profile that are ``performed`` those are added that are here."""
-        mode = next(claims.modes())
-        self._claims, self._nemesis, self._resends = claims, driver.nemesis, broker.resends(driver.protocol)
-        self._place = place
-        self._adapter = LiveAdapter(broker, driver, claims, self._place, kind=kind)
-        specification = self._adapter.specification
-        cancels = _cancels(driver, mode.consumption)
-        without = undone(specification, driver.outcomes, recovers=driver.recovers, cancels=cancels)
-        stages = [each for each in STAGES if each.consumers <= claims.consumers]
-        self._tours = {
-            each: tour(specification, configuration, faults=claims.faults, without=without, stages=stages)
-            for each, configuration in self._adapter.configurations.items()
-        }
-        self._performed, self._number, self._total, self._kept = performed, 0, Performed(), (Kept(), Kept())
+        self._nemesis, self._live = driver.nemesis, LiveAdapter(broker, driver, claims, place, kind=kind)
+        cancels = _cancels(driver, next(claims.modes()).consumption)
+        without = undone(self._live.specification, driver.outcomes, recovers=driver.recovers, cancels=cancels)
+        super().__init__(self._live, place, performed, without=without, resends=broker.resends(driver.protocol))
 
     def report(
         self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
     ) -> Report:
         """Drive it; a nemesis that was to stop the broker and met no call has shown nothing."""
-        report = self._report(faults if self._nemesis is FAULTS else self._nemesis.faults, limits, progress)
-        if not self._nemesis.pauses or self._adapter.paused:
+        try:
+            report = super().report(faults if self._nemesis is FAULTS else self._nemesis.faults, limits, progress)
+        finally:
+            self._live.end()
+        if not self._nemesis.pauses or self._live.paused:
             return report
         why = "the broker was never stopped while a call was under way"
         cells = [
@@ -289,46 +274,6 @@ class _Driven:
             for each in report.cells
         ]
         return dataclasses.replace(report, cells=tuple(cells))
-
-    def _report(
-        self, faults: Collection[Fault | None] | None, limits: Limits, progress: Callable[[str], None]
-    ) -> Report:
-        programs = {each: led(its.programs, resends=self._resends) for each, its in self._tours.items()}
-        try:
-            return conform(
-                self._adapter,
-                limits=limits,
-                faults=None if faults is None else [each for each in faults if each in {None, *self._claims.faults}],
-                output=self._place,
-                led=lambda mode, fault: self._in_turn(programs[mode].get(fault, {})),
-                watch=self._keep,
-                progress=lambda cell, _done, _of: progress(cell.rpartition("; ")[2]),
-            )
-        finally:
-            self._adapter.end()
-
-    def _keep(self, mode: Mode, fault: Fault | None, judged: Judgement) -> None:
-        self._number += 1
-        path = self._place / "histories" / f"{self._number:03}-{fault or NO_FAULT}.jsonl"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, judged.history)
-        here = rows_performed(
-            read(path), self._adapter.specification, self._adapter.configurations[mode], kept=self._kept
-        )
-        self._total += here
-        self._performed |= here.certain.keys()
-
-    def _in_turn(self, programs: Mapping[Program, frozenset[TableRow]]) -> Iterator[Program]:
-        """Yield all programs, each time that with the most rows that no run of the profile has performed so far."""
-        left = dict(programs)
-        while left:
-            best = max(left, key=lambda each: len(left[each] - self._performed))
-            del left[best]
-            yield best
-
-    def covered(self) -> Covered:
-        """Return the rows that were performed, of those that can be."""
-        return Covered.of(frozenset().union(*(its.rows for its in self._tours.values())), self._total)
 
 
 def _asked(
