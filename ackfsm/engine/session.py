@@ -357,6 +357,8 @@ class Session(Closing):
         self.record_outcome("rolled_back")
         for sender in self.senders.values():
             self.broker.loop.perform_link_event(Event.ROLLBACK, sender)
+        if self.consumers and not self.configuration.rollback_requeues:
+            self.broker.log(self.process, "recover", session=self.name)  # as a client of such a broker has to
         for consumer in self.consumers:
             self._recover_receiver(consumer.receiver, call)
             consumer.abandon()
