@@ -8,7 +8,7 @@ from ackfsm.tables._liveness import LivenessProperty, Waiting
 from ackfsm.tables._load import load, read_form
 from ackfsm.tables._machine import Counter, EventRef, Fsm, IndexKind, Machine, Relation, Row, RowKind, base_state, hold
 from ackfsm.tables._names import ConditionalValue, Option, VendorAlias, VendorEvent, format_value
-from ackfsm.tables._profiles import Constant, Default, Deviation, NumberRange, ProfileTable, Refusal
+from ackfsm.tables._profiles import Constant, Default, Deviation, LeftOpen, NumberRange, ProfileTable, Refusal
 from ackfsm.tables._recording import Certainty, Fact, Of, Only, Recording, Side, SignRow, When
 from ackfsm.tables._seeds import Seed, Sentence, read_seeds
 from ackfsm.tables._source import Document, read_document
@@ -40,6 +40,7 @@ __all__ = [
     "Implication",
     "IndexKind",
     "Lane",
+    "LeftOpen",
     "Level",
     "LivenessProperty",
     "Machine",

@@ -74,6 +74,7 @@ class _Check:
         self._promises_made()
         self._guarantees_name_monitors()
         self._recording_names_states()
+        self._deviations_name_signs()
         self._decisions_have_sources()
         self._nothing_unused(
             self.sources, check_sources(self.documents, self.specification.sources), "source", "nothing cites it"
@@ -97,6 +98,14 @@ class _Check:
                 if missing and self.recording is not None:
                     sentence = f"{name} has no state {min(missing)!r}, or is no machine; name one of machines/"
                     raise self.recording.error(("signs", row.name, "stays_away"), sentence)
+
+    def _deviations_name_signs(self) -> None:
+        for name, table in self.specification.profiles.items():
+            for row in table.deviates:
+                missing = (row.left_open.after if row.left_open else set()) - self.specification.recording.signs.keys()
+                if missing:
+                    document = next(each for each in self.documents if each.name == f"spec/profiles/{name}.yaml")
+                    raise document.error(("deviates",), f"recording.yaml has no sign {min(missing)!r}; name one of it")
 
     def _decisions_have_sources(self) -> None:
         """Require a source for each choice between rows, and for each error that an application sees."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from ackfsm.tables._conditions import STATIC_NAMES, Condition, parse_condition
+from ackfsm.tables._conditions import ALWAYS, STATIC_NAMES, Condition, parse_condition
 from ackfsm.tables._names import ConditionalValue, Option, VendorAlias, VendorEvent, format_value, read_vendor_events
 from ackfsm.tables._source import Document
 from ackfsm.terms import Configuration, InputError, Profile, SpecError, is_optional, key_type, parse_value
@@ -121,15 +121,30 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class LeftOpen:
+    """What may be of a deviation that the tables do not model, so that a judge leaves it open.
+
+    That is a message which had one of the signs ``after``, in a configuration where ``where`` holds, and which would be
+    a run of the model with the settings ``as_if``.
+    """
+
+    where: Condition
+    after: frozenset[str]
+    as_if: Mapping[str, _Value]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Deviation:
     """A deviation of the system from JMS.
 
-    ``when`` is the condition under which the tables model it; without one, ``unmodelled`` says why they do not.
+    ``when`` is the condition under which the tables model it; without one, ``unmodelled`` says why they do not, and
+    ``left_open`` which messages may be of it, where that can be told.
     """
 
     what: str
     when: Condition | None
     unmodelled: str | None
+    left_open: LeftOpen | None
     source: str
 
 
@@ -567,5 +582,12 @@ class _Reader:
         return when
 
     def _deviation(self, i: int, row: dict[str, Any]) -> Deviation:
-        when = self._condition_on_settings(("deviates", i), row)
-        return Deviation(row["what"], when, row.get("unmodelled"), row["source"])
+        path = ("deviates", i)
+        when = self._condition_on_settings(path, row)
+        left_open = self._left_open((*path, "left_open"), row["left_open"]) if "left_open" in row else None
+        return Deviation(row["what"], when, row.get("unmodelled"), left_open, row["source"])
+
+    def _left_open(self, path: _Path, row: dict[str, Any]) -> LeftOpen:
+        where = self._condition_on_settings(path, {"when": row["where"]})
+        as_if = {self._key(path, key): self._value(path, key, value) for key, value in row["as_if"].items()}
+        return LeftOpen(where or ALWAYS, frozenset(row["after"]), MappingProxyType(as_if))

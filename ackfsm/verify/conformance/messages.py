@@ -206,6 +206,10 @@ _OF_SEVERAL_SUBSCRIPTIONS: Final = (
     "a message of a topic was handed to several consumers, whose subscriptions may each have a copy of their own; "
     "write an id for each copy, such as id@subscription"
 )
+_UNSEEN_DEAD_LETTER: Final = (
+    "a message that nobody was handed is a dead letter, as if its time was over or its queue full; "
+    "set time_to_live where that may be"
+)
 
 _MOST_KEPT: Final = 20_000
 """States that are kept from one history to the next."""
@@ -298,16 +302,33 @@ class Judge:
     def _may_be_right(self, lived: Lived) -> str | None:
         """Why ``lived``, which is no run of the model, need not be wrong, a clause; ``None`` if it has to be."""
         topic = self.configuration_of(lived).destination is not Destination.QUEUE
-        handed = {each.sign.consumer for each in lived.life.heard if self._is_delivery(each.sign.name)}
+        handed = {each.sign.consumer for each in lived.life.heard if self._line(each) == Event.DELIVERED}
         reasons = {
             _TOLD_ROLLED_BACK: self._may_be_committed(lived),
             _OF_SEVERAL_QUEUES: Facts.OF_SEVERAL_QUEUES in lived.facts,
             _OF_SEVERAL_SUBSCRIPTIONS: topic and len(handed) > 1,
+            _UNSEEN_DEAD_LETTER: not handed and self._has_line(lived, Event.DEAD_LETTERED),
         }
-        return next((why for why, holds in reasons.items() if holds), None)
+        return next((why for why, holds in reasons.items() if holds), None) or self._of_a_deviation(lived)
 
-    def _is_delivery(self, name: str) -> bool:
-        return self._recording.signs[name].line == Event.DELIVERED
+    def _of_a_deviation(self, lived: Lived) -> str | None:
+        """Which deviation of the system, that the tables do not model, ``lived`` may be of, a clause."""
+        configuration, names = self.configuration_of(lived), lived.life.names
+        environment = self._specification.environment(configuration)
+        for row in self._specification.profiles[configuration.profile].deviates:
+            its = row.left_open
+            if its is None or its.after.isdisjoint(names) or not its.where.holds(environment):
+                continue
+            if self.contradiction(lived.life, self.who_hears(lived, its.as_if)) is None:
+                return f"the tables have not that {row.what}"
+        return None
+
+    def _line(self, heard: Heard) -> str:
+        """The event of the line that tells a sign."""
+        return self._recording.signs[heard.sign.name].line
+
+    def _has_line(self, lived: Lived, line: Event) -> bool:
+        return any(self._line(each) == line for each in lived.life.heard)
 
     def stop(self, lived: Lived) -> Contradiction | None:
         """Where ``lived`` stops to be a run of the model; ``None`` if it is one.
@@ -397,9 +418,9 @@ class Judge:
         """Whether the ``condition`` of that name holds in ``configuration``."""
         return self._specification.conditions[condition].holds(self._specification.environment(configuration))
 
-    def who_hears(self, lived: Lived, settings: Mapping[str, bool] = MappingProxyType({})) -> Observer:
+    def who_hears(self, lived: Lived, settings: Mapping[str, Any] = MappingProxyType({})) -> Observer:
         """Return the observer of ``lived``, with ``settings`` beside the settings of the message."""
-        configuration = dataclasses.replace(self.configuration_of(lived), **settings)  # type: ignore[arg-type]
+        configuration = dataclasses.replace(self.configuration_of(lived), **settings)
         hearing = self.heard(lived, configuration)
         consumers = max(1, len(lived.consumers))
         if Facts.BESIDE in lived.facts and consumers < self.most_consumers:
@@ -465,7 +486,7 @@ class Judge:
         called, done, failed = set[int](), set[int](), set[int]()
         first, left = False, 0
         for heard in lived.life.heard:
-            line, consumer = self._recording.signs[heard.sign.name].line, heard.sign.consumer
+            line, consumer = self._line(heard), heard.sign.consumer
             if line == Event.DELIVERED:
                 left += 1
                 for each in (called, done, failed):
