@@ -100,12 +100,12 @@ class _Check:
                     raise self.recording.error(("signs", row.name, "stays_away"), sentence)
 
     def _deviations_name_signs(self) -> None:
-        for name, table in self.specification.profiles.items():
-            for row in table.deviates:
-                missing = (row.left_open.after if row.left_open else set()) - self.specification.recording.signs.keys()
-                if missing:
-                    document = next(each for each in self.documents if each.name == f"spec/profiles/{name}.yaml")
-                    raise document.error(("deviates",), f"recording.yaml has no sign {min(missing)!r}; name one of it")
+        for document in (each for each in self.documents if each.name.startswith("spec/profiles/")):
+            for number, row in enumerate(document.data.get("deviates", ())):
+                left_open = row.get("left_open", {"after": ()})
+                if missing := {*left_open["after"]} - self.specification.recording.signs.keys():
+                    where = ("deviates", number, "left_open", "after")
+                    raise document.error(where, f"recording.yaml has no sign {min(missing)!r}; name one of it")
 
     def _decisions_have_sources(self) -> None:
         """Require a source for each choice between rows, and for each error that an application sees."""

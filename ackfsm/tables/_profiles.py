@@ -589,5 +589,8 @@ class _Reader:
 
     def _left_open(self, path: _Path, row: dict[str, Any]) -> LeftOpen:
         where = self._condition_on_settings(path, {"when": row["where"]})
-        as_if = {self._key(path, key): self._value(path, key, value) for key, value in row["as_if"].items()}
+        as_if = {
+            self._key((*path, "as_if", key), key): self._value((*path, "as_if", key), key, value)
+            for key, value in row["as_if"].items()
+        }
         return LeftOpen(where or ALWAYS, frozenset(row["after"]), MappingProxyType(as_if))

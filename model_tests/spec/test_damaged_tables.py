@@ -408,6 +408,16 @@ DAMAGES = {
     "a sign that does not exist": damage(
         RECORDING, "there is no sign 'sent'", ("    - {unless: [confirmed, rejected]", f"    - {HERE}{{unless: [sent]")
     ),
+    "a deviation after a sign that does not exist": damage(
+        "profiles/artemis.yaml",
+        "recording.yaml has no sign 'closed'; name one of it",
+        ("      after: [consumer's close,", f"      {HERE}after: [closed,"),
+    ),
+    "a deviation that is judged with a setting that does not exist": damage(
+        "profiles/artemis.yaml",
+        "there is no setting 'attempts'",
+        ("      as_if: {max_delivery_attempts: 0}", f"      as_if: {{{HERE}attempts: 0}}"),
+    ),
     "an untold event that happens without a line anyway": damage(
         RECORDING, "accept is not optional", ("  postpone: {between", f"  {HERE}accept: {{between")
     ),

@@ -294,20 +294,21 @@ class Judge:
             return Decision(None, why)
         try:
             stop = self.stop(lived)
+            why = None if stop is None else self._may_be_right(lived)
         except TooManyStatesError as error:
             return Decision(None, str(error))
-        why = None if stop is None else self._may_be_right(lived)
         return Decision(stop) if why is None else Decision(None, why)
 
     def _may_be_right(self, lived: Lived) -> str | None:
         """Why ``lived``, which is no run of the model, need not be wrong, a clause; ``None`` if it has to be."""
         topic = self.configuration_of(lived).destination is not Destination.QUEUE
-        handed = {each.sign.consumer for each in lived.life.heard if self._line(each) == Event.DELIVERED}
+        lines = [(self._line(each), each.sign.consumer) for each in lived.life.heard]
+        handed = {consumer for line, consumer in lines if line == Event.DELIVERED}
         reasons = {
             _TOLD_ROLLED_BACK: self._may_be_committed(lived),
             _OF_SEVERAL_QUEUES: Facts.OF_SEVERAL_QUEUES in lived.facts,
             _OF_SEVERAL_SUBSCRIPTIONS: topic and len(handed) > 1,
-            _UNSEEN_DEAD_LETTER: not handed and self._has_line(lived, Event.DEAD_LETTERED),
+            _UNSEEN_DEAD_LETTER: not handed and any(line == Event.DEAD_LETTERED for line, _ in lines),
         }
         return next((why for why, holds in reasons.items() if holds), None) or self._of_a_deviation(lived)
 
@@ -326,9 +327,6 @@ class Judge:
     def _line(self, heard: Heard) -> str:
         """The event of the line that tells a sign."""
         return self._recording.signs[heard.sign.name].line
-
-    def _has_line(self, lived: Lived, line: Event) -> bool:
-        return any(self._line(each) == line for each in lived.life.heard)
 
     def stop(self, lived: Lived) -> Contradiction | None:
         """Where ``lived`` stops to be a run of the model; ``None`` if it is one.
