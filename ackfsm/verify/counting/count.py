@@ -12,9 +12,9 @@ import numpy as np
 
 from ackfsm.history.arrays import Ints, Mask
 from ackfsm.history.columns import ABSENT
-from ackfsm.history.format import VOCABULARY, Event
+from ackfsm.history.format import VOCABULARY, Event, Outcome
 from ackfsm.history.index import Index, Quiescence
-from ackfsm.history.joins import NONE, distinct_pairs, number_pairs
+from ackfsm.history.joins import NEVER, NONE, distinct_pairs, number_pairs
 from ackfsm.terms import Fault
 from ackfsm.verify.counting.observables import covering_acks
 
@@ -214,7 +214,7 @@ def count_regressions(events: Index, *, uncounted: bool = False) -> Ints:
     """The messages whose delivery count fell, or disagrees with the flag (above 1 but clear, or the reverse).
 
     Each copy has a count of its own, so that of a message that was sent again the count may fall.  With ``uncounted``
-    what an application gives back is flagged and not counted.
+    what an application releases, or is lent for too long, is flagged and not counted.
     """
     counted = events.places(Event.DELIVERED)
     counted = counted[events.delivery_count[counted] != ABSENT]
@@ -224,9 +224,17 @@ def count_regressions(events: Index, *, uncounted: bool = False) -> Ints:
     fell &= events.first(Event.RESEND)[message[1:]] == NONE
     disagrees = (count > 1) != (events.redelivered[by_message] == 1)
     if uncounted:
-        given_back = events.first(Event.FAILED, Event.LEASE_EXPIRED)[message]
-        disagrees &= (count > 1) | (given_back == NONE) | (given_back > by_message)
+        disagrees &= (count > 1) | (_released(events)[message] > by_message)
     return np.unique(np.concatenate([message[1:][fell], message[disagrees]]).astype(np.int64))
+
+
+def _released(events: Index) -> Ints:
+    """For each message the first row that gives it back as if it had not been delivered; :data:`NEVER` without one."""
+    failed, over = events.places(Event.FAILED), events.places(Event.LEASE_EXPIRED)
+    rows = np.union1d(failed[events.outcome[failed] == VOCABULARY["outcome"].index(Outcome.RELEASED)], over)
+    found = np.full(events.count_of("message"), NEVER, np.int64)
+    np.minimum.at(found, events.message[rows], rows)
+    return found
 
 
 def over_delivered(events: Index, limit: int) -> Ints:
