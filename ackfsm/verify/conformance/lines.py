@@ -75,7 +75,6 @@ class Lines:
         self.circumstances, self.moments = self._of_failures if recovers else placed_ones
         self._interruptions = Interruptions(self.circumstances, signs)
         self.lanes = _lanes(events, signs)
-        self.broken = events.errs == 1
         self.producers = events.sender_of
         sends = events.sends
         self.senders = Pairs(events.message[sends], events.process[sends])
